@@ -1,0 +1,83 @@
+"""Who may look at whom, and multi-head self-attention (Vaswani et al. 2017, 3.2).
+
+Letters in shapes: B batch, F from (query) position, T to (key) position, N heads,
+S size of a head, H hidden size = N * S.
+"""
+
+import keras
+import tensorflow as tf
+
+from modeling import layers
+
+
+def padding_mask(input_mask):
+    """Every position may look at the real tokens.
+
+    Args:
+        input_mask: int, [B, T], 1 for real tokens, 0 for padding.
+    Returns:
+        bool, [B, 1, T], which stands for all F.
+    """
+    return tf.expand_dims(tf.cast(input_mask, tf.bool), 1)
+
+
+def score_bias(attention_mask, dtype):
+    """What is added to the attention scores so that masked keys get no weight.
+
+    It is -10000 as in the original, not -inf: a row without any key stays finite.
+
+    Args:
+        attention_mask: bool, [B, F or 1, T].
+    Returns:
+        float, [B, 1, F or 1, T].
+    """
+    blocked = tf.cast(tf.logical_not(attention_mask), dtype)
+    return tf.expand_dims(blocked, 1) * tf.constant(-10000.0, dtype)
+
+
+class SelfAttention(keras.layers.Layer):
+    """Each position gathers from the positions its mask allows.
+
+    Args:
+        config: BertConfig.
+    Call arguments:
+        hidden_states: float, [B, F, H].
+        bias: float, [B, 1, F or 1, T], from `score_bias`.
+    Returns:
+        context: float, [B, F, H], the heads side by side.
+        attention_probs: float, [B, N, F, T], before dropout.
+    """
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = config.num_attention_heads
+        self.head_size = config.hidden_size // config.num_attention_heads
+        size, stddev = config.hidden_size, config.initializer_range
+        self.query = layers.Linear(size, stddev, name="query")
+        self.key = layers.Linear(size, stddev, name="key")
+        self.value = layers.Linear(size, stddev, name="value")
+        self.dropout = layers.Dropout(
+            config.attention_probs_dropout_prob, name="dropout"
+        )
+
+    def build(self, input_shape):
+        for layer in (self.query, self.key, self.value):
+            layer.build(input_shape)
+
+    def _split_heads(self, x):
+        batch, length, _ = layers.dims(x)
+        x = tf.reshape(x, [batch, length, self.num_heads, self.head_size])
+        return tf.transpose(x, [0, 2, 1, 3])  # [B, N, length, S]
+
+    def call(self, hidden_states, bias, training=False):
+        # Scaling the queries instead of the scores touches S / T times the numbers.
+        query = self.query(hidden_states) * self.head_size**-0.5
+        query = self._split_heads(query)
+        key = self._split_heads(self.key(hidden_states))
+        value = self._split_heads(self.value(hidden_states))
+
+        scores = tf.matmul(query, key, transpose_b=True) + bias  # [B, N, F, T]
+        attention_probs = tf.nn.softmax(scores)
+        weights = self.dropout(attention_probs, training=training)
+        context = tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3])  # [B, F, N, S]
+        return tf.reshape(context, layers.dims(hidden_states)), attention_probs

@@ -1,0 +1,148 @@
+"""The sizes of a BERT model: the released `bert_config.json`, read and checked.
+
+Source: Devlin et al. 2018, section 3, and the files released with the paper.
+"""
+
+import dataclasses
+import difflib
+import json
+from typing import Any
+
+# The activations a config may name. "gelu" is the tanh form, as in the original code;
+# "gelu_exact" is the erf form that Hugging Face calls "gelu".
+ACTIVATIONS = ("gelu", "gelu_exact", "relu", "tanh", "linear")
+
+# Keys that change the arithmetic of other models, and the only values that mean BERT.
+_MEANS_BERT = {
+    "model_type": ("bert", None),
+    "position_embedding_type": ("absolute", None),
+    "is_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "is_encoder_decoder": (False, None),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig:
+    """Sizes and rates of one model.
+
+    Args:
+        vocab_size: int, rows of the word embedding table.
+        hidden_size: int, width of embeddings, encoder and pooler.
+        num_hidden_layers: int, encoder blocks.
+        num_attention_heads: int, divides hidden_size.
+        intermediate_size: int, inner width of the feed-forward block.
+        hidden_act: one of `ACTIVATIONS`.
+        hidden_dropout_prob: float in [0, 1), after embeddings and sub-layers.
+        attention_probs_dropout_prob: float in [0, 1), after the attention softmax.
+        max_position_embeddings: int, rows of the position table.
+        type_vocab_size: int, rows of the segment table. (The original's default is 16;
+            every released file says 2.)
+        initializer_range: float, standard deviation of the truncated normal.
+        layer_norm_eps: float, added to the variance. The original always uses 1e-12.
+        extra: keys of the file that BERT does not use, kept as they are.
+    Raises:
+        ValueError: names the key whose value cannot be used.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 16
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    extra: dict = dataclasses.field(default_factory=dict, compare=False)
+
+    def __post_init__(self):
+        act = (self.hidden_act or "linear").lower()
+        object.__setattr__(self, "hidden_act", act)
+        if act not in ACTIVATIONS:
+            raise ValueError(
+                f"hidden_act must be one of {', '.join(ACTIVATIONS)}, got {act!r}"
+            )
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type is int and not (type(value) is int and value > 0):
+                raise ValueError(
+                    f"{field.name} must be a positive whole number, got {value!r}"
+                )
+            if field.type is float and not isinstance(value, (int, float)):
+                raise ValueError(f"{field.name} must be a number, got {value!r}")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be at least 0 and below 1, got {getattr(self, name)}"
+                )
+        for name in ("initializer_range", "layer_norm_eps"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                "hidden_size must be a multiple of num_attention_heads, got "
+                f"{self.hidden_size} and {self.num_attention_heads}; change one of them"
+            )
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "BertConfig":
+        """Builds a config; keys that BERT does not use are kept in `extra`.
+
+        Raises:
+            ValueError: a value cannot be used, a key means another model, or a key
+                looks like a misspelt one.
+        """
+        names = [f.name for f in dataclasses.fields(cls) if f.name != "extra"]
+        known = {key: value for key, value in values.items() if key in names}
+        extra = {key: value for key, value in values.items() if key not in names}
+        if "vocab_size" not in known:
+            raise ValueError("vocab_size is missing; it must be given")
+        for key, value in extra.items():
+            if value not in _MEANS_BERT.get(key, (value,)):
+                raise ValueError(
+                    f"{key} is {value!r}, which BERT does not have; expected "
+                    f"{_MEANS_BERT[key][0]!r}"
+                )
+            near = difflib.get_close_matches(key, names, n=1, cutoff=0.85)
+            if near and near[0] not in known:
+                raise ValueError(f"unknown key {key!r}; did you mean {near[0]!r}?")
+        return cls(**known, extra=extra)
+
+    @classmethod
+    def from_json_file(cls, path: str) -> "BertConfig":
+        """Reads a released `bert_config.json`.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is no JSON object or holds a value that cannot be used.
+        """
+        with open(path, encoding="utf-8") as file:
+            try:
+                values = json.load(file)
+            except ValueError as error:
+                raise ValueError(f"{path} is not a JSON file: {error}") from None
+        if not isinstance(values, dict):
+            raise ValueError(f"{path} must hold a JSON object, got {values!r:.40}")
+        try:
+            return cls.from_dict(values)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys of the file, with what was kept in `extra`.
+
+        `layer_norm_eps` is left out at the original's value, which older readers expect.
+        """
+        values = dataclasses.asdict(self)
+        values.update(values.pop("extra"))
+        if self.layer_norm_eps == 1e-12:
+            del values["layer_norm_eps"]
+        return values
+
+    def to_json_string(self) -> str:
+        """JSON with two-space indent, sorted keys and one newline at the end."""
+        return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"

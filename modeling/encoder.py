@@ -1,0 +1,139 @@
+"""The Transformer encoder of BERT (Devlin et al. 2018, section 3; post-norm blocks).
+
+Layers are named after the scopes of the released checkpoints, so that the path of a
+weight, without the model's name, is its name there.
+"""
+
+import keras
+import tensorflow as tf
+
+from modeling import attention, embeddings, layers
+
+
+class ResidualOutput(keras.layers.Layer):
+    """LayerNorm(residual + dropout(x W + b)): the end of both sub-layers.
+
+    Call arguments:
+        x: float, [batch, seq_length, size].
+        residual: float, [batch, seq_length, hidden_size].
+    Returns:
+        float, [batch, seq_length, hidden_size].
+    """
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = layers.Linear(
+            config.hidden_size, config.initializer_range, name="dense"
+        )
+        self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
+        self.dropout = layers.Dropout(config.hidden_dropout_prob, name="dropout")
+
+    def build(self, input_shape):
+        self.dense.build(input_shape)
+        self.layer_norm.build((*input_shape[:-1], self.dense.units))
+
+    def call(self, x, residual, training=False):
+        x = self.dropout(self.dense(x), training=training)
+        return self.layer_norm(residual + x)
+
+
+class EncoderLayer(keras.layers.Layer):
+    """Self-attention and a position-wise feed-forward network.
+
+    Call arguments:
+        hidden_states: float, [batch, seq_length, hidden_size].
+        bias: float, [batch, 1, seq_length or 1, seq_length], see attention.score_bias.
+    Returns:
+        hidden_states: float, [batch, seq_length, hidden_size].
+        attention_probs: float, [batch, num_heads, seq_length, seq_length].
+    """
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.self_attention = attention.SelfAttention(config, name="self")
+        self.attention_output = ResidualOutput(config, name="output")
+        self.intermediate = layers.Linear(
+            config.intermediate_size, config.initializer_range, name="dense"
+        )
+        self.activation = layers.activation(config.hidden_act)
+        self.feed_forward_output = ResidualOutput(config, name="output")
+
+    def build(self, input_shape):
+        with keras.name_scope("attention"):
+            self.self_attention.build(input_shape)
+            self.attention_output.build(input_shape)
+        with keras.name_scope("intermediate"):
+            self.intermediate.build(input_shape)
+        self.feed_forward_output.build((*input_shape[:-1], self.intermediate.units))
+
+    def call(self, hidden_states, bias, training=False):
+        context, attention_probs = self.self_attention(
+            hidden_states, bias, training=training
+        )
+        attended = self.attention_output(context, hidden_states, training=training)
+        inner = self.activation(self.intermediate(attended))
+        return self.feed_forward_output(inner, attended, training=training), attention_probs
+
+
+class BertEncoder(keras.layers.Layer):
+    """Embeddings, N encoder layers, pooler.
+
+    Args:
+        config: BertConfig.
+    Call arguments:
+        batch: dict with input_ids, int32, [batch, seq_length], and optionally
+            input_mask (default all ones) and segment_ids (default all zeros) of the
+            same shape. Other keys are not looked at.
+        attention_mask: bool, [batch, seq_length or 1, seq_length]; True where looking
+            is allowed. Default: everybody looks at all real tokens.
+    Returns:
+        dict of
+        sequence_output: float, [batch, seq_length, hidden_size], of the last layer.
+        pooled_output: float, [batch, hidden_size].
+        encoder_outputs: list of num_hidden_layers + 1 times [batch, seq_length,
+            hidden_size]: the embeddings, then every layer.
+        attention_probs: list of num_hidden_layers times [batch, num_heads, seq_length,
+            seq_length].
+    """
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        self.embeddings = embeddings.BertEmbeddings(config, name="embeddings")
+        self.layers = [
+            EncoderLayer(config, name=f"layer_{i}")
+            for i in range(config.num_hidden_layers)
+        ]
+        self.pooler = layers.Linear(
+            config.hidden_size, config.initializer_range, name="dense"
+        )
+
+    def build(self, _=None):
+        size = self.config.hidden_size
+        self.embeddings.build()
+        with keras.name_scope("encoder"):
+            for layer in self.layers:
+                layer.build((None, None, size))
+        with keras.name_scope("pooler"):
+            self.pooler.build((None, size))
+
+    def call(self, batch, attention_mask=None, training=False):
+        input_ids = batch["input_ids"]
+        segment_ids = batch.get("segment_ids", tf.zeros_like(input_ids))
+        if attention_mask is None:
+            input_mask = batch.get("input_mask", tf.ones_like(input_ids))
+            attention_mask = attention.padding_mask(input_mask)
+
+        x = self.embeddings(input_ids, segment_ids, training=training)
+        bias = attention.score_bias(attention_mask, x.dtype)
+        encoder_outputs, attention_probs = [x], []
+        for layer in self.layers:
+            x, probs = layer(x, bias, training=training)
+            encoder_outputs.append(x)
+            attention_probs.append(probs)
+        return {
+            "sequence_output": x,
+            "pooled_output": tf.tanh(self.pooler(x[:, 0])),
+            "encoder_outputs": encoder_outputs,
+            "attention_probs": attention_probs,
+        }

@@ -1,0 +1,92 @@
+"""Objectives: sums of weighted losses and what to divide them by.
+
+The two parts of an objective are apart because a global batch may be cut into replicas
+and micro-batches with unequal weights: the loss is (sum of the numerators of all parts)
+/ (sum of the denominators of all parts), whatever the cut.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+
+class Objective(NamedTuple):
+    """A loss that is a sum of weighted means.
+
+    Attributes:
+        denominators: function of a batch; dict of name → scalar, float32. It must not
+            depend on the model.
+        numerators: function of (model outputs, batch); dict with the same names →
+            scalar, float32. The loss is the sum over names of numerator / denominator.
+    """
+
+    denominators: Callable
+    numerators: Callable
+
+
+def cross_entropy(logits, labels):
+    """-log softmax(logits)[labels].
+
+    Args:
+        logits: float32, [..., classes].
+        labels: int32, [...].
+    Returns:
+        float32, [...].
+    """
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+
+
+def example_weights(batch):
+    """1 for real examples, 0 for rows that only fill up a batch; float32, [batch]."""
+    if "is_real_example" in batch:
+        return tf.cast(batch["is_real_example"], tf.float32)
+    return tf.ones_like(batch["input_ids"][:, 0], tf.float32)
+
+
+def masked_lm_losses(outputs, batch):
+    """Loss of each prediction; float32, [batch, max_predictions_per_seq]."""
+    return cross_entropy(outputs["masked_lm_logits"], batch["masked_lm_ids"])
+
+
+def next_sentence_losses(outputs, batch):
+    """Loss of each pair; float32, [batch]."""
+    labels = batch["next_sentence_labels"][:, 0]
+    return cross_entropy(outputs["next_sentence_logits"], labels)
+
+
+def _pretraining_denominators(batch):
+    return {
+        # 1e-5 as in the original: a batch without any prediction has loss 0.
+        "masked_lm_loss": tf.reduce_sum(batch["masked_lm_weights"]) + 1e-5,
+        "next_sentence_loss": tf.reduce_sum(example_weights(batch)),
+    }
+
+
+def _pretraining_numerators(outputs, batch):
+    masked_lm = masked_lm_losses(outputs, batch) * batch["masked_lm_weights"]
+    next_sentence = next_sentence_losses(outputs, batch) * example_weights(batch)
+    return {
+        "masked_lm_loss": tf.reduce_sum(masked_lm),
+        "next_sentence_loss": tf.reduce_sum(next_sentence),
+    }
+
+
+# Devlin et al. 2018, section 3.1: the sum of the mean masked LM loss over all
+# predictions of the batch and the mean next sentence loss.
+PRETRAINING = Objective(_pretraining_denominators, _pretraining_numerators)
+
+
+def classification_losses(outputs, batch):
+    """Loss of each example; float32, [batch]."""
+    return cross_entropy(outputs["logits"], batch["label_ids"])
+
+
+CLASSIFICATION = Objective(
+    denominators=lambda batch: {"loss": tf.reduce_sum(example_weights(batch))},
+    numerators=lambda outputs, batch: {
+        "loss": tf.reduce_sum(
+            classification_losses(outputs, batch) * example_weights(batch)
+        )
+    },
+)
