@@ -1,0 +1,128 @@
+"""Who may import whom: read from the source, so that no import has to succeed.
+
+Scripts may import the shared modules of the root folder, and both may import the
+packages; nothing points the other way. data, metrics and modeling do not know one
+another, and in modeling the core does not know its variants.
+"""
+
+import ast
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+PACKAGES = ("data", "metrics", "modeling")
+# Modules of the root folder that are not scripts: scripts share them.
+SHARED_MODULES = {"common_flags", "serving", "training"}
+# What BERT itself needs. A file of modeling/ that is not listed is a variant: it may
+# import these, and deleting it must not touch them.
+CORE_MODELING = {
+    "attention",
+    "checkpoint",
+    "config",
+    "embeddings",
+    "encoder",
+    "heads",
+    "huggingface",
+    "layers",
+    "losses",
+    "models",
+    "optimization",
+    "torch_pickle",
+}
+
+
+def imported_modules(source: str) -> set[str]:
+    """Dotted names that Python source imports anywhere, also inside functions.
+
+    `from a import b` counts as a and as a.b, since b may be a module; a relative
+    import keeps its leading dots.
+    """
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            names.add(module)
+            names.update(f"{module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def imports_of(path: pathlib.Path) -> set[str]:
+    return imported_modules(path.read_text(encoding="utf-8"))
+
+
+def top_level(names: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in names}
+
+
+def root_modules() -> set[str]:
+    return {path.stem for path in ROOT.glob("*.py")}
+
+
+def package_files() -> list[pathlib.Path]:
+    return [
+        path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
+    ]
+
+
+def relative(path: pathlib.Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_the_reader_of_imports_sees_every_form():
+    source = (
+        "import a.b as c\n"
+        "from d import e, f\n"
+        "from . import g\n"
+        "def late():\n"
+        "    from h.i import j\n"
+        "text = 'import k'\n"
+    )
+    expected = {"a.b", "d", "d.e", "d.f", ".", "..g", "h.i", "h.i.j"}
+    assert imported_modules(source) == expected
+
+
+@pytest.mark.parametrize("path", package_files(), ids=relative)
+def test_a_package_imports_no_other_package_and_no_script(path):
+    own = relative(path).split("/")[0]
+    forbidden = (set(PACKAGES) - {own}) | root_modules() | {"benchmarks", "tests"}
+    assert top_level(imports_of(path)) & forbidden == set()
+
+
+@pytest.mark.parametrize("path", package_files(), ids=relative)
+def test_imports_are_absolute(path):
+    assert [name for name in imports_of(path) if name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("name", sorted(CORE_MODELING))
+def test_core_modeling_never_imports_a_variant(name):
+    names = imports_of(ROOT / "modeling" / f"{name}.py")
+    imported = {n.split(".")[1] for n in names if n.startswith("modeling.")}
+    assert imported - CORE_MODELING == set()
+
+
+def test_shared_modules_import_no_script():
+    scripts = root_modules() - SHARED_MODULES
+    wrong = {
+        name: top_level(imports_of(ROOT / f"{name}.py")) & scripts
+        for name in SHARED_MODULES
+    }
+    assert wrong == {name: set() for name in SHARED_MODULES}
+
+
+def test_scripts_do_not_import_one_another():
+    scripts = root_modules() - SHARED_MODULES
+    assert scripts
+    wrong = {
+        name: top_level(imports_of(ROOT / f"{name}.py")) & scripts for name in scripts
+    }
+    assert wrong == {name: set() for name in scripts}
+
+
+def test_init_files_are_empty():
+    found = sorted(ROOT.glob("*/**/__init__.py"))
+    found = [path for path in found if ".venv" not in path.parts]
+    assert {relative(path) for path in found} >= {f"{p}/__init__.py" for p in PACKAGES}
+    assert [relative(path) for path in found if path.read_bytes()] == []
