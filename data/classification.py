@@ -1,0 +1,142 @@
+"""Classifying a sentence or a pair: examples, one's own files, sets of labels.
+
+The published tasks are in glue.py. `OwnTask` here reads anybody's .tsv, .csv or .jsonl.
+Both kinds of task offer `labels`, `metrics`, `splits` and `examples`.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Sequence
+
+from data import tables
+
+
+@dataclasses.dataclass(frozen=True)
+class InputExample:
+    """One text, or pair of texts, to classify. `label` is None where it is unknown."""
+
+    guid: str
+    text_a: str
+    text_b: str | None = None
+    label: str | None = None
+
+
+def check_label(where: str, label: str, labels: Sequence[str]) -> None:
+    """Raises ValueError, which starts with `where`, if the label is not a known one."""
+    if label not in labels:
+        raise ValueError(f"{where}: unknown label {tables.not_among(label, labels)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnTask:
+    """Anybody's data: a folder with {train,dev,test}.{tsv,csv,jsonl}, perhaps .gz.
+
+    Attributes:
+        text_a, text_b, label, guid: names of columns, or numbers if the files have no
+            header; see `tables.read_columns`. `text_b` and `guid` may be None.
+        labels: the classes in order; empty until they are known: `with_labels`.
+    """
+
+    text_a: str = "text"
+    text_b: str | None = None
+    label: str = "label"
+    guid: str | None = None
+    labels: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ("accuracy",)
+
+    def splits(self, kind: str) -> list[str]:
+        """The one split of a kind: "train", "dev" or "test"."""
+        return [kind]
+
+    def with_labels(self, labels: Iterable[str]) -> "OwnTask":
+        """The same task with its classes known."""
+        return dataclasses.replace(self, labels=tuple(labels))
+
+    def examples(self, data_dir: str | pathlib.Path, split: str) -> list[InputExample]:
+        """Reads one split. Labels of a test set are not read and need not be there.
+
+        Raises:
+            FileNotFoundError, ValueError: as `tables.read_columns`; also an empty
+                label, or one that is not in `labels`, unless these are not yet known.
+        """
+        path = find_table(data_dir, split)
+        names = {"text_a": self.text_a, "text_b": self.text_b, "guid": self.guid}
+        if split != "test":
+            names["label"] = self.label
+        names = {key: name for key, name in names.items() if name is not None}
+        examples = []
+        for line, number, cells in tables.read_columns(path, list(names.values())):
+            row = {"guid": f"{split}-{number}", **dict(zip(names, cells, strict=True))}
+            if row.get("label") == "":
+                raise ValueError(f"{path}, line {line}: the label is empty")
+            if self.labels and "label" in row:
+                check_label(f"{path}, line {line}", row["label"], self.labels)
+            examples.append(InputExample(**row))
+        return examples
+
+
+def find_table(data_dir: str | pathlib.Path, split: str) -> pathlib.Path:
+    """The one file of that split in a folder, such as train.csv or train.tsv.gz."""
+    data_dir = pathlib.Path(data_dir)
+    if not data_dir.is_dir():
+        raise FileNotFoundError(f"there is no folder {data_dir} to read data from")
+    names = [split + form + zipped for form in tables.FORMATS for zipped in ("", ".gz")]
+    found = [name for name in names if (data_dir / name).is_file()]
+    if not found:
+        raise FileNotFoundError(
+            f"{data_dir} has no {split} set; one of {', '.join(names)} is needed"
+        )
+    if len(found) > 1:
+        raise ValueError(
+            f"{data_dir} holds both {found[0]} and {found[1]}; leave one of them"
+        )
+    return data_dir / found[0]
+
+
+def infer_labels(examples: Iterable[InputExample]) -> tuple[str, ...]:
+    """The distinct labels, sorted: by value if all are integers, else by spelling.
+
+    Raises:
+        ValueError: there are fewer than two.
+    """
+    labels = {example.label for example in examples}
+    if len(labels) < 2:
+        raise ValueError(
+            "a classifier needs two labels or more, but the training set has only "
+            + "".join(map(repr, labels))
+        )
+    if all(label.removeprefix("-").isdecimal() for label in labels):
+        return tuple(sorted(labels, key=lambda label: (int(label), label)))
+    return tuple(sorted(labels))
+
+
+def write_labels(path: str | pathlib.Path, labels: Sequence[str]) -> None:
+    """Writes a JSON list, whole or not at all."""
+    path = pathlib.Path(path)
+    unfinished = path.with_name(path.name + ".tmp")
+    text = json.dumps(list(labels), ensure_ascii=False, indent=1) + "\n"
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def read_labels(path: str | pathlib.Path) -> tuple[str, ...]:
+    """Reads what `write_labels` wrote.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is not a list of distinct strings.
+    """
+    text = "".join(line for _, line in tables.read_lines(path))
+    try:
+        labels = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+    if (
+        not isinstance(labels, list)
+        or not all(isinstance(label, str) for label in labels)
+        or not 2 <= len(labels) == len(set(labels))
+    ):
+        raise ValueError(f"{path} must be a JSON list of two or more distinct strings")
+    return tuple(labels)

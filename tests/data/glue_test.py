@@ -1,0 +1,171 @@
+"""The published tasks: the original's own reading of samples, and whole real sets."""
+
+import collections
+import json
+
+import pytest
+
+from data import glue
+
+MNLI_HEADER = (
+    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\t"
+    "sentence1_parse\tsentence2_parse\tsentence1\tsentence2\tlabel1\tgold_label\n"
+)
+MNLI_ROW = "7\t1\t1c\tfiction\t\t\t\t\tA text.\tB text.\tneutral\t{}\n"
+
+
+def golden_examples(golden):
+    """(task, original's name of the split) → what the original read."""
+    sets = collections.defaultdict(list)
+    lines = (golden / "classifier_features.jsonl").read_text("utf-8").splitlines()
+    for row in map(json.loads, lines):
+        if row["max_seq_length"] == 128:
+            sets[row["task"], row["split"]].append(row)
+    return sets
+
+
+def test_samples_are_read_as_the_original_read_them(golden):
+    sets = golden_examples(golden)
+    assert len(sets) == 3 + 3 + 3 + 2
+    for (name, kind), rows in sets.items():
+        task = glue.find_task(name)
+        split = task.splits(kind)[0]
+        folder = golden / "glue_samples" / ("XNLI" if name == "xnli" else name.upper())
+        folder = golden / "glue_samples" / {"cola": "CoLA"}.get(name, folder.name)
+        examples = task.examples(folder, split)
+        assert list(task.labels) == rows[0]["labels"]
+        assert [e.guid for e in examples] == [r["guid"] for r in rows]
+        assert [e.text_a for e in examples] == [r["text_a"] for r in rows]
+        assert [e.text_b for e in examples] == [r["text_b"] for r in rows]
+        # The original gives test rows the first label instead of none.
+        labels = [e.label or task.labels[0] for e in examples]
+        assert labels == [r["label"] for r in rows]
+        assert all((e.label is None) == (kind == "test") for e in examples)
+
+
+def test_the_mismatched_sets_of_mnli(golden):
+    folder = golden / "glue_samples" / "MNLI"
+    task = glue.find_task("mnli")
+    assert task.splits("dev") == ["dev_matched", "dev_mismatched"]
+    assert task.splits("test") == ["test", "test_mismatched"]
+    examples = task.examples(folder, "dev_mismatched")
+    assert len(examples) == 8
+    assert examples[0].guid == "dev_mismatched-0"
+    assert examples[0].text_b == 'The train left "on time'
+    assert examples[0].label == "entailment"
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "rows"),
+    [
+        ("CoLA", "cola", {"train": 8551, "dev": 1043, "test": 1063}),
+        ("MRPC", "mrpc", {"train": 3668, "dev": 408, "test": 1725}),
+        ("SST-2", "sst-2", {"train": 67349, "dev": 872, "test": 1821}),
+        ("MNLI", "mnli", {"dev_matched": 3231, "dev_mismatched": 3136}),
+    ],
+)
+def test_real_sets_are_read_whole(shared, folder, name, rows):
+    task = glue.find_task(name)
+    for split, count in rows.items():
+        examples = task.examples(shared / "data" / "glue" / folder, split)
+        assert len(examples) == count
+        assert len({e.guid for e in examples}) == count
+        assert all(e.text_a and e.text_b != "" for e in examples)
+
+
+def test_published_label_counts(shared):
+    def count(folder, name, split):
+        path = shared / "data" / "glue" / folder
+        examples = glue.find_task(name).examples(path, split)
+        return [sum(e.label == label for e in examples) for label in ("1", "0")]
+
+    assert count("CoLA", "cola", "train") == [6023, 2528]
+    assert count("CoLA", "cola", "dev") == [721, 322]
+    assert count("SST-2", "sst-2", "train") == [37569, 29780]
+    assert count("SST-2", "sst-2", "dev") == [444, 428]
+    assert count("MRPC", "mrpc", "train")[0] == 2474
+    assert count("MRPC", "mrpc", "dev")[0] == 279
+
+
+def test_names_in_any_case():
+    assert glue.find_task("MRPC") == glue.find_task("mrpc")
+    message = "unknown task 'cora'; there are 'cola', .*; did you mean 'cola'"
+    with pytest.raises(ValueError, match=message):
+        glue.find_task("CoRA")
+
+
+def xnli_row(language, label, a, b):
+    return "\t".join([language, label, "", "", "", "", a, b, "0"]) + "\n"
+
+
+def test_languages_of_xnli(tmp_path):
+    header = "language\tgold_label\tp\tp\tp\tp\tsentence1\tsentence2\tpromptID\n"
+    rows = [
+        xnli_row("de", "neutral", "Ein Hund.", "Eine Katze."),
+        xnli_row("en", "entailment", "A dog.", "An animal."),
+        xnli_row("de", "contradiction", "Ja.", "Nein."),
+    ]
+    (tmp_path / "xnli.test.tsv").write_text(header + "".join(rows), "utf-8")
+    (tmp_path / "multinli").mkdir()
+    train = "premise\thypo\tlabel\nEs ist so.\tEs ist nicht so.\tcontradictory\n"
+    (tmp_path / "multinli" / "multinli.train.de.tsv").write_text(train, "utf-8")
+
+    task = glue.find_task("xnli", language="de")
+    examples = task.examples(tmp_path, "test")
+    assert [(e.guid, e.text_a, e.text_b, e.label) for e in examples] == [
+        ("test-1", "Ein Hund.", "Eine Katze.", "neutral"),
+        ("test-3", "Ja.", "Nein.", "contradiction"),
+    ]
+    (example,) = task.examples(tmp_path, "train")
+    assert example.label == "contradiction"
+
+    message = "no rows in the language 'fr'; there are 'de', 'en'"
+    with pytest.raises(ValueError, match=message):
+        glue.find_task("xnli", language="fr").examples(tmp_path, "test")
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_cell(tmp_path):
+    (tmp_path / "dev.tsv").write_text("\ufeffgj04\t1\t\tFine.\n", "utf-8")
+    (example,) = glue.find_task("cola").examples(tmp_path, "dev")
+    assert example.text_a == "Fine."
+    # Without a header, the mark stands before the label itself.
+    layout = glue.Layout("dev.tsv", text_a=1, label=0, header=False)
+    task = glue.Task(labels=("0", "1"), layouts={"dev": layout})
+    (tmp_path / "dev.tsv").write_text("\ufeff1\tFine.\n", "utf-8")
+    assert task.examples(tmp_path, "dev")[0].label == "1"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        (MNLI_HEADER, "has no rows below its header"),
+        (MNLI_HEADER + MNLI_ROW.format("neutral") + "7\t1\tx\n", "line 3: expected at "
+         "least 11 columns separated by tabs, got 3"),
+        (MNLI_HEADER + "\t".join("abcdefghij"), "at least 11 columns .*, got 10"),
+        (MNLI_HEADER + MNLI_ROW.format("netural"), "line 2: unknown label 'netural'; "
+         "there are 'contradiction', 'entailment', 'neutral'; did you mean 'neutral'"),
+        (MNLI_HEADER + "\n" + MNLI_ROW.format("neutral"), "line 2 is empty but rows"),
+    ],
+)  # fmt: skip
+def test_errors_say_where(tmp_path, content, message):
+    path = tmp_path / "train.tsv"
+    path.write_text(content, "utf-8")
+    with pytest.raises(ValueError, match=message) as caught:
+        glue.find_task("mnli").examples(tmp_path, "train")
+    assert str(path) in str(caught.value)
+
+
+def test_invalid_utf8(tmp_path):
+    (tmp_path / "dev.tsv").write_bytes(b"gj04\t1\t\tFine.\ngj04\t1\t\tcaf\xe9\n")
+    with pytest.raises(ValueError, match=r"dev.tsv, line 2: .* offset 25 \(0xe9\)"):
+        glue.find_task("cola").examples(tmp_path, "dev")
+
+
+def test_no_folder_and_no_file(tmp_path):
+    task = glue.find_task("mnli")
+    with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere"):
+        task.examples(tmp_path / "nowhere", "train")
+    message = "has no dev_mismatched.tsv, which holds the dev_mismatched set"
+    with pytest.raises(FileNotFoundError, match=message):
+        task.examples(tmp_path, "dev_mismatched")
