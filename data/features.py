@@ -1,0 +1,114 @@
+"""Texts to model inputs: [CLS] A [SEP] B [SEP] (Devlin et al. 2018, figure 2)."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import tqdm
+
+from data import classification
+
+
+class Tokenizer(Protocol):
+    """What featurising needs of a tokenizer."""
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without special tokens."""
+
+    def convert_tokens_to_ids(self, tokens: Sequence[str]) -> list[int]:
+        """The ids of tokens."""
+
+
+@dataclasses.dataclass(frozen=True)
+class InputFeatures:
+    """One example as numbers; the lists have max_seq_length entries."""
+
+    input_ids: list[int]
+    input_mask: list[int]
+    segment_ids: list[int]
+    label_id: int
+    is_real_example: bool = True
+
+
+def truncate_pair(ids_a: list[int], ids_b: list[int], room: int) -> None:
+    """Cuts both in place until they fit: always the longer, at its end; B on a tie."""
+    while len(ids_a) + len(ids_b) > room:
+        longer = ids_a if len(ids_a) > len(ids_b) else ids_b
+        longer.pop()
+
+
+def join_segments(
+    ids_a: list[int],
+    ids_b: list[int],
+    max_seq_length: int,
+    tokenizer: Tokenizer,
+) -> tuple[list[int], list[int]]:
+    """Token ids and segment ids of a text or a pair, not padded.
+
+    A pair without room for B, or whose B is empty, becomes a single text.
+    """
+    cls, sep = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    ids_a, ids_b = list(ids_a), list(ids_b)
+    truncate_pair(ids_a, ids_b, max_seq_length - (3 if ids_b else 2))
+    ids = [cls, *ids_a, sep]
+    segments = [0] * len(ids)
+    if ids_b:
+        ids += [*ids_b, sep]
+        segments += [1] * (len(ids_b) + 1)
+    return ids, segments
+
+
+def featurize(
+    example: classification.InputExample,
+    label_map: Mapping[str, int],
+    max_seq_length: int,
+    tokenizer: Tokenizer,
+) -> InputFeatures:
+    """Tokenizes, truncates and pads one example. An unknown label becomes 0.
+
+    Raises:
+        ValueError: max_seq_length has no room for the special tokens of a pair.
+    """
+    if max_seq_length < 3:
+        raise ValueError(
+            "max_seq_length must be at least 3, for [CLS] and two [SEP], got "
+            f"{max_seq_length}"
+        )
+    ids_a = tokenizer.encode(example.text_a)
+    ids_b = tokenizer.encode(example.text_b) if example.text_b else []
+    ids, segments = join_segments(ids_a, ids_b, max_seq_length, tokenizer)
+    padding = [0] * (max_seq_length - len(ids))
+    return InputFeatures(
+        input_ids=ids + padding,
+        input_mask=[1] * len(ids) + padding,
+        segment_ids=segments + padding,
+        label_id=0 if example.label is None else label_map[example.label],
+    )
+
+
+def features_to_arrays(
+    examples: Sequence[classification.InputExample],
+    labels: Sequence[str],
+    max_seq_length: int,
+    tokenizer: Tokenizer,
+) -> dict[str, np.ndarray]:
+    """Featurizes a data set, showing progress.
+
+    Returns:
+        int32 arrays: input_ids, input_mask and segment_ids [examples, max_seq_length];
+        label_ids and is_real_example [examples].
+    """
+    label_map = {label: index for index, label in enumerate(labels)}
+    rows = {
+        name: np.zeros((len(examples), max_seq_length), np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    label_ids = np.zeros(len(examples), np.int32)
+    progress = tqdm.tqdm(examples, desc="tokenizing", unit=" examples", delay=1)
+    for index, example in enumerate(progress):
+        features = featurize(example, label_map, max_seq_length, tokenizer)
+        for name, array in rows.items():
+            array[index] = getattr(features, name)
+        label_ids[index] = features.label_id
+    return {**rows, "label_ids": label_ids, "is_real_example": np.ones_like(label_ids)}
