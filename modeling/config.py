@@ -135,7 +135,7 @@ class BertConfig:
     def to_dict(self) -> dict[str, Any]:
         """The keys of the file, with what was kept in `extra`.
 
-        `layer_norm_eps` is left out at the original's value, which older readers expect.
+        `layer_norm_eps` is left out where it is the original's, whose files lack it.
         """
         values = dataclasses.asdict(self)
         values.update(values.pop("extra"))

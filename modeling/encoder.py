@@ -72,7 +72,9 @@ class EncoderLayer(keras.layers.Layer):
         )
         attended = self.attention_output(context, hidden_states, training=training)
         inner = self.activation(self.intermediate(attended))
-        return self.feed_forward_output(inner, attended, training=training), attention_probs
+        return self.feed_forward_output(
+            inner, attended, training=training
+        ), attention_probs
 
 
 class BertEncoder(keras.layers.Layer):

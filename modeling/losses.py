@@ -90,3 +90,23 @@ CLASSIFICATION = Objective(
         )
     },
 )
+
+
+def pretraining_measures(outputs, batch):
+    """What metrics.pretraining adds up: dict of name → float32, [batch]."""
+    weights = batch["masked_lm_weights"]
+
+    def correct(logits, labels):
+        best = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        return tf.cast(tf.equal(best, labels), tf.float32)
+
+    masked_lm = correct(outputs["masked_lm_logits"], batch["masked_lm_ids"])
+    return {
+        "masked_lm_loss": tf.reduce_sum(masked_lm_losses(outputs, batch) * weights, 1),
+        "masked_lm_correct": tf.reduce_sum(masked_lm * weights, 1),
+        "masked_lm_weight": tf.reduce_sum(weights, 1),
+        "next_sentence_loss": next_sentence_losses(outputs, batch),
+        "next_sentence_correct": correct(
+            outputs["next_sentence_logits"], batch["next_sentence_labels"][:, 0]
+        ),
+    }

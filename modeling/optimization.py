@@ -84,9 +84,7 @@ class AdamWeightDecay(tf.Module):
         self.names = list(weights)
         self.weights = [weight.value for weight in weights.values()]
         self.m, self.v = ([self._slot(w) for w in self.weights] for _ in range(2))
-        self.step = tf.Variable(
-            0, dtype=tf.int64, trainable=False, name="global_step"
-        )
+        self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="global_step")
 
     @staticmethod
     def _slot(weight):
@@ -116,9 +114,7 @@ class AdamWeightDecay(tf.Module):
 
     def _apply(self, strategy, gradients, rate):
         update = strategy.extended.update
-        rows = zip(
-            self.names, self.weights, self.m, self.v, gradients, strict=True
-        )
+        rows = zip(self.names, self.weights, self.m, self.v, gradients, strict=True)
         powers = [tf.constant(0.0), tf.constant(0.0)]
         if self.bias_correction:
             time = tf.cast(self.step.read_value() + 1, tf.float32)

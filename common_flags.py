@@ -1,0 +1,169 @@
+"""Flags that several scripts take, and the frame every script runs in.
+
+Import this before TensorFlow: it keeps TensorFlow's start-up notices off the screen.
+"""
+
+import contextlib
+import os
+import sys
+
+from absl import app, flags, logging
+
+
+@contextlib.contextmanager
+def _startup_notices_hidden():
+    """Sends file descriptor 2 nowhere: the notices are written by C++ code."""
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:  # somebody wants to see them
+        yield
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+with _startup_notices_hidden():
+    import tensorflow as tf
+
+    tf.config.list_physical_devices()  # looks for devices and reports what is absent
+
+# What a person can mend: bad flags, files and data, a full disk.
+_USER_ERRORS = (ValueError, OSError, tf.errors.OpError)
+
+
+def run(main, define_flags):
+    """Defines the flags, parses the command line, runs `main`.
+
+    An unknown flag is refused with the nearest name. An error that a person can mend
+    becomes one line on stderr and exit status 1; `--verbosity=1` shows where it came
+    from.
+
+    Args:
+        main: function of no arguments.
+        define_flags: function of no arguments.
+    """
+    define_flags()
+    flags.adopt_module_key_flags(sys.modules[__name__])
+    script = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+
+    def guarded(argv):
+        try:
+            if len(argv) > 1:
+                raise ValueError(
+                    f"unexpected argument {argv[1]!r}; flags start with --"
+                )
+            _log_plainly()
+            main()
+        except _USER_ERRORS as error:
+            if logging.level_debug():
+                raise
+            print(f"{script}: error: {sentence(error)}", file=sys.stderr)
+            sys.exit(1)
+        except KeyboardInterrupt:
+            print(f"{script}: interrupted", file=sys.stderr)
+            sys.exit(130)
+
+    app.run(guarded)
+
+
+def _log_plainly():
+    """Shows what is logged as it is, from level info on."""
+    if not flags.FLAGS["verbosity"].present:
+        logging.set_verbosity(logging.INFO)
+    logging.get_absl_handler().setFormatter(None)
+
+
+def sentence(error):
+    """What an exception says, on one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
+    return " ".join(str(text).split())
+
+
+def values():
+    """dict of name → value of all flags that the script defines or adopts."""
+    script = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+    return {flag.name: flag.value for flag in script}
+
+
+def define_model():
+    """Which model: config, vocabulary, weights to start from."""
+    flags.DEFINE_string(
+        "bert_config_file",
+        None,
+        "JSON file with the sizes of the model (bert_config.json). Needed unless "
+        "--init_checkpoint is a folder that holds one.",
+    )
+    flags.DEFINE_string(
+        "init_checkpoint",
+        None,
+        "Weights to start from: prefix of a checkpoint (bert_model.ckpt), a Hugging "
+        "Face folder, or the output folder of an earlier run.",
+    )
+
+
+def define_text():
+    """How text becomes ids."""
+    flags.DEFINE_string("vocab_file", None, "WordPiece vocabulary, one entry a line.")
+    flags.DEFINE_bool(
+        "do_lower_case",
+        True,
+        "Lower-case and strip accents: True for uncased models, False for cased ones.",
+    )
+
+
+def define_training(train_batch_size=32, learning_rate=5e-5):
+    """How to train; the defaults are the original's."""
+    flags.DEFINE_string(
+        "output_dir",
+        None,
+        "Folder for checkpoints, records and results. Training resumes from the "
+        "latest checkpoint in it.",
+        required=True,
+    )
+    flags.DEFINE_bool("do_train", False, "Train.")
+    flags.DEFINE_bool("do_eval", False, "Evaluate.")
+    flags.DEFINE_integer(
+        "train_batch_size", train_batch_size, "Examples an update.", lower_bound=1
+    )
+    flags.DEFINE_integer("eval_batch_size", 8, "Examples a batch in evaluation.", 1)
+    flags.DEFINE_float(
+        "learning_rate", learning_rate, "Peak rate of Adam with weight decay.", 0.0
+    )
+    flags.DEFINE_bool(
+        "bias_correction",
+        False,
+        "Correct Adam's moments for their start at 0. The original does not; it "
+        "steadies fine-tuning on small data sets (Mosbach et al. 2021).",
+    )
+    flags.DEFINE_integer(
+        "save_checkpoints_steps", 1000, "Updates between two checkpoints.", 1
+    )
+    flags.DEFINE_integer(
+        "seed",
+        12345,
+        "Seed of fresh weights, data order and dropout. Equal seeds on equal hardware "
+        "give bitwise equal weights.",
+    )
+
+
+def define_tpu():
+    """The original's TPU flags."""
+    flags.DEFINE_bool("use_tpu", False, "Run on a TPU.")
+    flags.DEFINE_string("tpu_name", None, "Name or grpc:// address of the TPU.")
+    flags.DEFINE_string("tpu_zone", None, "Its zone; found by itself if not given.")
+    flags.DEFINE_string("gcp_project", None, "Its project; likewise.")
+    for name, default in (
+        ("master", None),
+        ("num_tpu_cores", 8),
+        ("iterations_per_loop", 1000),
+    ):
+        define = flags.DEFINE_string if default is None else flags.DEFINE_integer
+        define(name, default, "Taken for the original's command lines; has no effect.")

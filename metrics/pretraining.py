@@ -1,0 +1,41 @@
+"""Scores of masked LM and next sentence prediction (Devlin et al. 2018, section 3.1)."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+
+def scores(batches: Iterable[dict[str, np.ndarray]]) -> dict[str, float]:
+    """Adds up what was measured on each example.
+
+    Args:
+        batches: dicts of arrays [batch]: masked_lm_loss, masked_lm_correct and
+            masked_lm_weight (sums over the predictions of an example),
+            next_sentence_loss and next_sentence_correct.
+    Returns:
+        masked_lm_accuracy and masked_lm_loss over all predictions,
+        next_sentence_accuracy and next_sentence_loss over all pairs, and loss, the mean
+        over batches of the training loss: the names of the original.
+    Raises:
+        ValueError: there is no batch.
+    """
+    batches = list(batches)
+    if not batches:
+        raise ValueError("there is nothing to evaluate: the data set is empty")
+    total = {
+        key: np.concatenate([batch[key] for batch in batches]).astype(np.float64)
+        for key in batches[0]
+    }
+    predictions = total["masked_lm_weight"].sum() + 1e-5
+    losses = [
+        batch["masked_lm_loss"].sum() / (batch["masked_lm_weight"].sum() + 1e-5)
+        + batch["next_sentence_loss"].mean()
+        for batch in batches
+    ]
+    return {
+        "loss": float(np.mean(losses)),
+        "masked_lm_accuracy": float(total["masked_lm_correct"].sum() / predictions),
+        "masked_lm_loss": float(total["masked_lm_loss"].sum() / predictions),
+        "next_sentence_accuracy": float(total["next_sentence_correct"].mean()),
+        "next_sentence_loss": float(total["next_sentence_loss"].mean()),
+    }

@@ -1,0 +1,107 @@
+"""Pre-trains BERT on masked LM and next sentence prediction (Devlin et al. 2018, 3.1).
+
+    python run_pretraining.py --input_file=records/*.tfrecord --output_dir=pretrained \
+        --bert_config_file=bert_config.json --do_train --do_eval \
+        --num_train_steps=100000 --num_warmup_steps=10000
+
+Writes checkpoints (model.ckpt-STEP, in the original's format), train_log.jsonl,
+TensorBoard summaries and eval_results.txt to --output_dir. Started again after a kill it
+goes on from the latest checkpoint and ends with the same bits.
+"""
+
+from absl import flags
+
+import common_flags
+import run_directory
+import training
+from data import records
+from metrics import pretraining as pretraining_metrics
+from modeling import losses, models, optimization
+
+FLAGS = flags.FLAGS
+
+
+def define_flags():
+    common_flags.define_model()
+    common_flags.define_training()
+    common_flags.define_tpu()
+    flags.DEFINE_string(
+        "input_file",
+        None,
+        "TFRecord files of create_pretraining_data.py: comma list of globs.",
+        required=True,
+    )
+    flags.DEFINE_integer(
+        "max_seq_length", 128, "Length of the records; as they were made.", 1
+    )
+    flags.DEFINE_integer(
+        "max_predictions_per_seq", 20, "Predictions a record; as they were made.", 1
+    )
+    flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.", 1)
+    flags.DEFINE_integer("num_warmup_steps", 10000, "Updates of linear warm-up.", 0)
+    flags.DEFINE_integer("max_eval_steps", 100, "At most so many batches.", 1)
+
+
+def evaluate(strategy, model, files, spec):
+    """Masked LM and next sentence scores on at most --max_eval_steps batches."""
+    batches = records.evaluation_batches(files, spec, FLAGS.eval_batch_size)
+    rows = training.rows(
+        strategy,
+        model,
+        batches.take(FLAGS.max_eval_steps),
+        losses.pretraining_measures,
+        "evaluating",
+    )
+    return pretraining_metrics.scores(rows)
+
+
+def main():
+    if not (FLAGS.do_train or FLAGS.do_eval):
+        raise ValueError("nothing to do: give --do_train, --do_eval or both")
+    config = training.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
+    training.check_length(FLAGS.max_seq_length, config)
+    files = records.expand(FLAGS.input_file)
+    spec = records.pretraining_spec(FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
+    records.check(files, spec, vocab_size=config.vocab_size)
+
+    identity = {"script": "run_pretraining", "config": config.to_dict()}
+    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
+    strategy = training.make_strategy(
+        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
+    )
+    with strategy.scope():
+        training.set_seed(FLAGS.seed)
+        model = models.BertForPretraining(config)
+    if FLAGS.do_train:
+        schedule = optimization.warmup_then_decay(
+            FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps
+        )
+        optimizer = training.make_optimizer(
+            strategy, model, schedule, FLAGS.bias_correction
+        )
+        trainer = training.Trainer(
+            strategy, model, optimizer, losses.PRETRAINING, FLAGS.seed
+        )
+        trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint)
+        plan = training.Plan(
+            FLAGS.num_train_steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size
+        )
+
+        def batches_from(step):
+            return records.training_batches(
+                files, spec, FLAGS.train_batch_size, FLAGS.seed, step
+            )
+
+        training.train(trainer, batches_from, plan, FLAGS.output_dir)
+        step = trainer.step
+    else:
+        step = training.load_latest(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+    if FLAGS.do_eval:
+        results = evaluate(strategy, model, files, spec)
+        run_directory.write_results(
+            FLAGS.output_dir, "eval_results", {**results, "global_step": step}
+        )
+
+
+if __name__ == "__main__":
+    common_flags.run(main, define_flags)
