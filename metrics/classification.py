@@ -1,7 +1,6 @@
 """Scores of classifiers, in plain NumPy: the official ones of GLUE (Wang et al. 2018).
 
-Every metric is a function of (labels, predictions), both class numbers [examples], and
-is found by its name: `scores`. A further one is a further function in `METRICS`.
+Every metric is a function of (labels, predictions), both class numbers [examples].
 """
 
 from collections.abc import Iterable
@@ -43,11 +42,30 @@ METRICS = {"accuracy": accuracy, "f1": f1}
 
 
 def scores(
-    names: Iterable[str], labels: ArrayLike, predictions: ArrayLike
+    batches: Iterable[dict[str, np.ndarray]], names: Iterable[str]
 ) -> dict[str, float]:
-    """Name → score, for names that are keys of `METRICS`.
+    """What eval_results.txt says of a data set.
 
+    Args:
+        batches: dicts of arrays: logits [batch, labels], label_ids [batch] and losses
+            [batch], of real examples only.
+        names: keys of `METRICS`.
+    Returns:
+        eval_<name> for every name; eval_loss, the mean over all examples; loss, the
+        mean over batches of their means: the names of the original.
     Raises:
-        ValueError: no examples, or shapes that do not agree.
+        ValueError: there is no example.
     """
-    return {name: METRICS[name](labels, predictions) for name in names}
+    batches = list(batches)
+    if not batches:
+        raise ValueError("there is nothing to evaluate: the data set is empty")
+    logits, label_ids, losses = (
+        np.concatenate([batch[key] for batch in batches])
+        for key in ("logits", "label_ids", "losses")
+    )
+    predictions = np.argmax(logits, axis=-1)
+    return {
+        **{f"eval_{name}": METRICS[name](label_ids, predictions) for name in names},
+        "eval_loss": float(np.mean(losses, dtype=np.float64)),
+        "loss": float(np.mean([np.mean(batch["losses"]) for batch in batches])),
+    }

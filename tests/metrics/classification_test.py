@@ -35,23 +35,41 @@ def test_f1_equals_scikit_learn():
     assert len(values) > 50
 
 
-def test_by_hand():
-    labels, predictions = [1, 1, 1, 0, 0], [1, 0, 1, 1, 0]
-    scores = classification.scores(("accuracy", "f1"), labels, predictions)
-    # Precision 2/3, recall 2/3.
-    assert scores == {"accuracy": pytest.approx(3 / 5), "f1": pytest.approx(2 / 3)}
-    assert all(type(score) is float for score in scores.values())
-
-
-def test_f1_without_any_positive():
+def test_f1_by_hand():
+    # Precision 2/3, recall 1/2.
+    labels, predictions = [1, 1, 1, 1, 0, 0], [1, 0, 0, 1, 1, 0]
+    assert classification.f1(labels, predictions) == pytest.approx(4 / 7)
     assert classification.f1([0, 0], [0, 0]) == 0.0
 
 
-@pytest.mark.parametrize("name", classification.METRICS)
-def test_cases_that_have_no_score(name):
+@pytest.mark.parametrize("metric", classification.METRICS.values())
+def test_cases_that_have_no_score(metric):
     with pytest.raises(ValueError, match="no examples"):
-        classification.scores([name], [], [])
+        metric([], [])
     with pytest.raises(ValueError, match=r"\(2,\) and \(3,\)"):
-        classification.scores([name], [0, 1], [0, 1, 1])
+        metric([0, 1], [0, 1, 1])
     with pytest.raises(ValueError, match=r"\(2,\) and \(2, 1\)"):
-        classification.scores([name], [0, 1], [[0], [1]])
+        metric([0, 1], [[0], [1]])
+
+
+def test_scores_equal_eval_results_of_the_original(golden):
+    folder = golden / "tiny_tf1_runs" / "classifier_mrpc"
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    expected = {key: float(value) for key, value in (x.split(" = ") for x in lines)}
+    del expected["global_step"]
+    outputs = np.load(folder / "expected_eval.npz")
+    rows = {
+        "logits": outputs["logits"],
+        "label_ids": outputs["label_ids"],
+        "losses": outputs["per_example_loss"],
+    }
+    batches = [{k: v[i : i + 8] for k, v in rows.items()} for i in (0, 8)]
+    actual = classification.scores(batches, ["accuracy"])
+    assert actual == pytest.approx(expected, abs=1e-6)
+    assert actual["loss"] != pytest.approx(actual["eval_loss"], abs=1e-3)
+    assert all(type(score) is float for score in actual.values())
+
+
+def test_scores_without_examples():
+    with pytest.raises(ValueError, match="the data set is empty"):
+        classification.scores([], ["accuracy"])
