@@ -1,0 +1,300 @@
+"""Weights in files: read in any format BERT comes in, put into models, written as TF1.
+
+The names of the released TF1 checkpoints are the names of all weights: a "weights
+dict" is {TF1 name: np.ndarray}. A variable of ours has the path "<model>/<TF1 name>".
+"""
+
+import contextlib
+import dataclasses
+import glob
+import json
+import os
+import pathlib
+import re
+
+import tensorflow as tf
+
+from modeling import config as config_lib
+from modeling import huggingface, weight_shapes
+
+# What training adds to a checkpoint, besides the weights.
+_SLOT = re.compile(r"(.*/adam_[mv]|global_step)$")
+_PARTIAL = ".partial-"
+
+
+def latest(folder):
+    """The newest TF1 checkpoint of a folder, or None.
+
+    Args:
+        folder: str, with a `checkpoint` state file.
+    Returns:
+        str, prefix.
+    Raises:
+        FileNotFoundError: the state file names a checkpoint that is not there.
+    """
+    state = tf.train.get_checkpoint_state(folder)
+    if state is None:
+        return None
+    # Only the name counts, so that a run may be moved to another place.
+    prefix = os.path.join(folder, os.path.basename(state.model_checkpoint_path))
+    if not os.path.isfile(f"{prefix}.index"):
+        raise FileNotFoundError(
+            f"{folder}/checkpoint names {os.path.basename(prefix)}, but there is no "
+            f"{prefix}.index"
+        )
+    return prefix
+
+
+def _in_folder(folder):
+    """The one checkpoint in a folder."""
+    found = [os.path.join(folder, name) for name in huggingface.WEIGHT_FILES]
+    found = [path for path in found if os.path.isfile(path)][:1]
+    newest = latest(folder)
+    indexes = sorted(glob.glob(os.path.join(glob.escape(folder), "*.index")))
+    found += [newest] if newest else [path.removesuffix(".index") for path in indexes]
+    if not found:
+        raise FileNotFoundError(
+            f"{folder} holds no checkpoint: expected NAME.index with NAME.data-*, or "
+            f"one of {', '.join(huggingface.WEIGHT_FILES)}"
+        )
+    if len(found) > 1:
+        names = ", ".join(os.path.basename(path) for path in found)
+        raise ValueError(f"{folder} holds several checkpoints ({names}); name one")
+    return found[0]
+
+
+def locate(path):
+    """Finds out which checkpoint a path means.
+
+    Args:
+        path: str; a TF1 prefix (or one of its files), a Hugging Face weights file, or
+            a folder that holds one of these or a `checkpoint` state file.
+    Returns:
+        str, a TF1 prefix or a Hugging Face weights file.
+    Raises:
+        FileNotFoundError: there is nothing, or only a part of a checkpoint.
+        ValueError: the folder holds several, or the file is of no known format.
+    """
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        path = _in_folder(path)
+    if huggingface.is_weights_file(path) and os.path.isfile(path):
+        return path
+    prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", path)
+    has_data = bool(glob.glob(f"{glob.escape(prefix)}.data-*-of-*"))
+    has_index = os.path.isfile(f"{prefix}.index")
+    if has_data and has_index:
+        return prefix
+    if has_data or has_index:
+        missing = "data-00000-of-00001" if has_index else "index"
+        raise FileNotFoundError(f"{prefix}.{missing} is missing beside its other part")
+    if os.path.isfile(path):
+        raise ValueError(
+            f"{path} is no checkpoint that can be read; expected a TF1 prefix such as "
+            "bert_model.ckpt, a .safetensors or a .bin file, or their folder"
+        )
+    raise FileNotFoundError(f"there is no checkpoint {path} (nor {path}.index)")
+
+
+def read(path, with_slots=False):
+    """Reads a checkpoint of any kind.
+
+    Args:
+        path: str, see `locate`.
+        with_slots: bool, also the optimizer's moments and global_step.
+    Returns:
+        {TF1 name: np.ndarray}.
+    Raises:
+        FileNotFoundError, ValueError: see `locate`; or the files are damaged.
+    """
+    path = locate(path)
+    if huggingface.is_weights_file(path):
+        return huggingface.read_weights(path)
+    try:
+        reader = tf.train.load_checkpoint(path)
+        names = sorted(reader.get_variable_to_shape_map())
+        names = [name for name in names if with_slots or not _SLOT.match(name)]
+        weights = {name: reader.get_tensor(name) for name in names}
+    except (tf.errors.OpError, IndexError) as error:
+        raise ValueError(f"{path} is damaged ({error}); fetch it again") from None
+    if "_CHECKPOINTABLE_OBJECT_GRAPH" in weights:
+        raise ValueError(
+            f"{path} is an object-based TF2 checkpoint; only checkpoints with the "
+            "original's names (bert/embeddings/word_embeddings, ...) can be read"
+        )
+    return weights
+
+
+def read_config(path):
+    """The BertConfig in a JSON file, or in the one beside a checkpoint.
+
+    Hugging Face's files, in which "gelu" means the exact form, are known by their keys.
+
+    Args:
+        path: str, a JSON file, or see `locate`: then `bert_config.json` or, first of
+            all beside Hugging Face weights, `config.json`.
+    Returns:
+        BertConfig, or None if there is no such file beside the checkpoint.
+    Raises:
+        ValueError: the file says something that BERT does not have.
+    """
+    path = os.fspath(path)
+    names = ["bert_config.json", "config.json"]
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    with contextlib.suppress(OSError, ValueError):
+        if huggingface.is_weights_file(locate(path)):
+            names.reverse()
+    paths = [os.path.join(folder, name) for name in names]
+    if path.endswith(".json") and not huggingface.is_weights_file(path):
+        paths = [path]
+    for found in [p for p in paths if os.path.isfile(p)]:
+        if huggingface.is_config(found):
+            return huggingface.read_config(found)
+        return config_lib.BertConfig.from_json_file(found)
+    return None
+
+
+def write_tf1(prefix, weights, max_to_keep=None, update_state=True):
+    """Writes a TF1 checkpoint, which the original's scripts can load.
+
+    The files appear under their names only when they are complete, and the folder's
+    `checkpoint` file names them last, so one that is there is whole.
+
+    Args:
+        prefix: str, such as `folder/model.ckpt-100`; the folder is made.
+        weights: {TF1 name: np.ndarray}; may hold slots and global_step.
+        max_to_keep: int; older checkpoints that `checkpoint` lists are removed.
+        update_state: bool, whether to write the `checkpoint` file.
+    Raises:
+        OSError: the files could not be written; older checkpoints are as before.
+    """
+    folder, name = os.path.split(os.path.abspath(prefix))
+    os.makedirs(folder, exist_ok=True)
+    partial = os.path.join(folder, f"{_PARTIAL}{name}")
+    _remove(os.path.join(folder, _PARTIAL))  # left by a run that was killed
+    try:
+        tf.raw_ops.SaveV2(
+            prefix=partial,
+            tensor_names=list(weights),
+            shape_and_slices=[""] * len(weights),
+            tensors=[tf.constant(array) for array in weights.values()],
+        )
+        # Without an index there is no checkpoint: it goes first and comes last.
+        _remove(f"{prefix}.index")
+        for end in ("data-00000-of-00001", "index"):
+            os.replace(f"{partial}.{end}", f"{prefix}.{end}")
+    except tf.errors.OpError as error:
+        reason = error.message.rpartition(";")[2].partition(" [Op")[0].strip()
+        raise OSError(f"{prefix} could not be written: {reason}") from None
+    finally:
+        _remove(partial)
+    if update_state:
+        _update_state(folder, name, max_to_keep)
+
+
+def _remove(start):
+    """Removes the files whose path begins so."""
+    for path in glob.glob(f"{glob.escape(start)}*"):
+        os.remove(path)
+
+
+def _update_state(folder, name, max_to_keep):
+    """Makes `name` the newest in `checkpoint` and removes the oldest."""
+    state = tf.train.get_checkpoint_state(folder)
+    paths = state.all_model_checkpoint_paths if state else []
+    names = [n for n in map(os.path.basename, paths) if n != name] + [name]
+    names = [n for n in names if os.path.isfile(os.path.join(folder, f"{n}.index"))]
+    kept = names[-max_to_keep:] if max_to_keep else names
+    lines = [("model_checkpoint_path", name)]
+    lines += [("all_model_checkpoint_paths", path) for path in kept]
+    quoted = [f"{k}: {json.dumps(v, ensure_ascii=False)}\n" for k, v in lines]
+    partial = os.path.join(folder, f"{_PARTIAL}checkpoint")
+    try:
+        pathlib.Path(partial).write_text("".join(quoted), "utf-8")
+        os.replace(partial, os.path.join(folder, "checkpoint"))
+    finally:
+        _remove(partial)
+    for old in names[: -len(kept)]:
+        _remove(os.path.join(folder, f"{old}."))
+
+
+def weight_names(model):
+    """{TF1 name: keras.Variable} of all weights of a model.
+
+    The name is the variable's path without the model's name. The scope of the
+    classifier is dropped, because the original has its weights at the root.
+    """
+    paths = {v.path.removeprefix(f"{model.name}/"): v for v in model.weights}
+    return {path.removeprefix("classifier/"): v for path, v in paths.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What became of the variables: lists of TF1 names.
+
+    Args:
+        loaded: variables that took their value from the checkpoint.
+        fresh: variables of the model that the checkpoint does not have.
+        unused: variables of the checkpoint that the model does not have.
+        mismatched: heads left fresh because they have another shape.
+    """
+
+    loaded: list
+    fresh: list
+    unused: list
+    mismatched: list
+
+    def table(self):
+        """The report as a short text, a line for each list."""
+        rows = [
+            ("loaded", self.loaded, 0),
+            ("freshly initialised", self.fresh, 6),
+            ("unused in checkpoint", self.unused, 6),
+            ("shape mismatch", self.mismatched, 6),
+        ]
+        lines = []
+        for label, names, limit in rows:
+            shown = names[:limit] + ["..."] * (limit and len(names) > limit)
+            lines.append(f"{label:<20} {len(names):>5}  {', '.join(shown)}".rstrip())
+        return "\n".join(lines)
+
+
+def assign(model, weights, source, skip_mismatched_heads=False):
+    """Puts weights into a model, by exact name.
+
+    Args:
+        model: keras.Model.
+        weights: {TF1 name: np.ndarray}.
+        source: str, named in errors.
+        skip_mismatched_heads: bool, leave a head of another shape fresh.
+    Returns:
+        Report.
+    Raises:
+        ValueError: no variable of the encoder matched, or a shape differs. Then nothing
+            was assigned.
+    """
+    variables = weight_names(model)
+    matched = [name for name in variables if name in weights]
+    if not any(name.startswith("bert/") for name in matched):
+        there, here = (", ".join(list(names)[:3]) for names in (weights, variables))
+        raise ValueError(
+            f"{source} has no variable of this model: it has {there}, ... and the "
+            f"model has {here}, ..."
+        )
+    wrong = [n for n in matched if tuple(variables[n].shape) != weights[n].shape]
+    heads = [n for n in wrong if skip_mismatched_heads and not n.startswith("bert/")]
+    for name in wrong:
+        if name not in heads:
+            shapes = weights[name].shape, variables[name].shape
+            raise ValueError(weight_shapes.mismatch(name, source, *shapes))
+    loaded = [name for name in matched if name not in wrong]
+    for name in loaded:
+        variables[name].assign(weights[name])
+    fresh = [name for name in variables if name not in weights]
+    unused = [name for name in weights if name not in variables]
+    return Report(loaded, fresh, unused, heads)
+
+
+def load(model, path, skip_mismatched_heads=False):
+    """Reads a checkpoint of any kind (see `read`) into a model (see `assign`)."""
+    return assign(model, read(path), path, skip_mismatched_heads)
