@@ -100,7 +100,7 @@ def to_weights(tensors, source):
         if _BUFFERS.search(name):
             continue
         full_name = f"bert.{name}" if _WITHOUT_PREFIX.match(name) else name
-        ours, transposed = _to_tf1(full_name) or (name, False)
+        ours, transposed = _to_tf1(full_name) or (full_name, False)
         if ours.startswith("bert."):
             raise ValueError(f"{source} has a tensor {name}, which BERT does not have")
         value = np.ascontiguousarray(array.T if transposed else array)
