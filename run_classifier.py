@@ -19,9 +19,10 @@ import numpy as np
 from absl import flags
 
 import common_flags
+import model_files
 import run_directory
 import training
-from data import classification, features, glue, records, tokenization
+from data import batching, classification, features, glue, records, tokenization
 from metrics import classification as metrics
 from modeling import losses, models, optimization
 
@@ -77,11 +78,10 @@ def main():
     tokenization.validate_case_matches_checkpoint(
         FLAGS.do_lower_case, FLAGS.init_checkpoint
     )
-    config = training.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
-    training.check_length(FLAGS.max_seq_length, config)
-    vocab_file = training.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
+    config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
+    vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
+    model_files.check(config, FLAGS.max_seq_length, vocab_file)
     tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
-    training.check_vocab(vocab_file, config)
     task = find_task(FLAGS.output_dir)
 
     def read(split, name):
@@ -145,7 +145,7 @@ def train(strategy, model, arrays):
     plan = training.Plan(steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size)
 
     def batches_from(step):
-        return records.in_memory_batches(
+        return batching.in_memory_batches(
             arrays, FLAGS.train_batch_size, FLAGS.seed, step
         )
 
@@ -155,7 +155,7 @@ def train(strategy, model, arrays):
 
 def evaluate(strategy, model, task, arrays, split, step):
     """Writes eval_results.txt (or eval_results_mismatched.txt and the like)."""
-    batches = records.evaluation_batches(arrays, FLAGS.eval_batch_size)
+    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
 
     def measure(outputs, batch):
         return {
@@ -164,18 +164,15 @@ def evaluate(strategy, model, task, arrays, split, step):
             "losses": losses.classification_losses(outputs, batch),
         }
 
-    rows = list(training.rows(strategy, model, batches, measure, split))
-    results = metrics.scores(rows, task.metrics)
-    run_directory.write_results(
-        FLAGS.output_dir,
-        "eval_results" + split.removeprefix("dev"),
-        {**results, "global_step": step},
-    )
+    rows = training.rows(strategy, model, batches, measure, split)
+    results = {**metrics.scores(rows, task.metrics), "global_step": step}
+    name = "eval_results" + split.removeprefix("dev")
+    run_directory.write_results(FLAGS.output_dir, name, results)
 
 
 def predict(strategy, model, task, examples, arrays, split):
     """Writes test_results.tsv as the original, and predictions.tsv with a header."""
-    batches = records.evaluation_batches(arrays, FLAGS.predict_batch_size)
+    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
     rows = training.rows(
         strategy,
         model,

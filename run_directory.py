@@ -14,6 +14,7 @@ from absl import logging
 
 # What makes a folder's checkpoints one model: these may not change on the way.
 IDENTITY_FILE = "model.json"
+SETTINGS_FILE = "settings.json"
 
 
 def write_text(path, text):
@@ -36,6 +37,12 @@ def write_text(path, text):
 def write_json(path, value):
     """Writes `value` as JSON, indented and with sorted keys, atomically."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def copy(path, output_dir, name):
+    """Copies a text file into the folder, atomically."""
+    with open(path, encoding="utf-8", newline="") as file:
+        write_text(os.path.join(output_dir, name), file.read())
 
 
 def claim(output_dir, identity, settings):
@@ -62,7 +69,7 @@ def claim(output_dir, identity, settings):
                     f"{_difference(old, new)}; choose another --output_dir"
                 )
     write_json(path, identity)
-    write_json(os.path.join(output_dir, "settings.json"), settings)
+    write_json(os.path.join(output_dir, SETTINGS_FILE), settings)
 
 
 def _difference(old, new):
@@ -106,9 +113,8 @@ class TrainingLog:
         self._summaries = tf.summary.create_file_writer(
             os.path.join(output_dir, "tensorboard")
         )
-        self._first_step, self._num_train_steps = first_step, num_train_steps
+        self._num_train_steps = num_train_steps
         self._step, self._time = first_step, time.perf_counter()
-        self._start = self._time
 
     def write(self, step, values, examples, tokens):
         """Writes one line.
@@ -120,8 +126,8 @@ class TrainingLog:
             tokens: int, real tokens since the last line.
         """
         now = time.perf_counter()
-        seconds, steps = now - self._time, step - self._first_step
-        left = (now - self._start) / steps * (self._num_train_steps - step)
+        seconds, steps = now - self._time, step - self._step
+        left = seconds / steps * (self._num_train_steps - step)
         self._step, self._time = step, now
         values = {
             **values,

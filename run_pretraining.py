@@ -5,16 +5,17 @@
         --num_train_steps=100000 --num_warmup_steps=10000
 
 Writes checkpoints (model.ckpt-STEP, in the original's format), train_log.jsonl,
-TensorBoard summaries and eval_results.txt to --output_dir. Started again after a kill it
-goes on from the latest checkpoint and ends with the same bits.
+TensorBoard summaries and eval_results.txt to --output_dir. Started again after a kill
+it goes on from the latest checkpoint and ends with the same bits.
 """
 
 from absl import flags
 
 import common_flags
+import model_files
 import run_directory
 import training
-from data import records
+from data import batching, records
 from metrics import pretraining as pretraining_metrics
 from modeling import losses, models, optimization
 
@@ -44,7 +45,7 @@ def define_flags():
 
 def evaluate(strategy, model, files, spec):
     """Masked LM and next sentence scores on at most --max_eval_steps batches."""
-    batches = records.evaluation_batches(files, spec, FLAGS.eval_batch_size)
+    batches = batching.evaluation_batches(files, spec, FLAGS.eval_batch_size)
     rows = training.rows(
         strategy,
         model,
@@ -58,8 +59,8 @@ def evaluate(strategy, model, files, spec):
 def main():
     if not (FLAGS.do_train or FLAGS.do_eval):
         raise ValueError("nothing to do: give --do_train, --do_eval or both")
-    config = training.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
-    training.check_length(FLAGS.max_seq_length, config)
+    config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
+    model_files.check(config, FLAGS.max_seq_length)
     files = records.expand(FLAGS.input_file)
     spec = records.pretraining_spec(FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
     records.check(files, spec, vocab_size=config.vocab_size)
@@ -88,7 +89,7 @@ def main():
         )
 
         def batches_from(step):
-            return records.training_batches(
+            return batching.training_batches(
                 files, spec, FLAGS.train_batch_size, FLAGS.seed, step
             )
 

@@ -290,7 +290,13 @@ def rows(strategy, model, batches, measure, description):
         }
 
     iterator = iter(strategy.experimental_distribute_dataset(batches))
-    for _ in tqdm(range(len(batches)), desc=description, unit="batch"):
-        results = {name: value.numpy() for name, value in forward(iterator).items()}
-        real = results.pop("is_real_example").astype(bool)
-        yield {name: value[real] for name, value in results.items()}
+    total = int(batches.cardinality())  # negative where it is not known
+    with tqdm(total=max(total, 0) or None, desc=description, unit="batch") as progress:
+        while True:
+            try:
+                results = {n: v.numpy() for n, v in forward(iterator).items()}
+            except tf.errors.OutOfRangeError:
+                return
+            progress.update()
+            real = results.pop("is_real_example").astype(bool)
+            yield {name: value[real] for name, value in results.items()}

@@ -37,6 +37,11 @@ def cross_entropy(logits, labels):
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
 
 
+def softmax(logits):
+    """Class probabilities of logits, float32, [..., classes]."""
+    return tf.nn.softmax(logits)
+
+
 def example_weights(batch):
     """1 for real examples, 0 for rows that only fill up a batch; float32, [batch]."""
     if "is_real_example" in batch:

@@ -1,0 +1,49 @@
+"""Runs the scripts as a person does, in processes of their own."""
+
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def command(script, **flags):
+    """The command line of a script; True and False become --flag and --noflag."""
+    spelled = [
+        f"--{'' if value else 'no'}{name}"
+        if isinstance(value, bool)
+        else f"--{name}={value}"
+        for name, value in flags.items()
+    ]
+    return [sys.executable, str(ROOT / script), *spelled]
+
+
+def run(script, **flags):
+    """Runs a script to its end; returns the subprocess.CompletedProcess."""
+    return subprocess.run(
+        command(script, **flags), capture_output=True, text=True, check=False
+    )
+
+
+def succeed(script, **flags):
+    """Runs a script and expects it to work; returns what it showed."""
+    result = run(script, **flags)
+    assert result.returncode == 0, result.stderr
+    return result.stderr
+
+
+def refusal(script, **flags):
+    """Runs a script and expects it to refuse in one sentence; returns that."""
+    result = run(script, **flags)
+    assert result.returncode != 0, "accepted"
+    assert "Traceback" not in result.stderr, result.stderr
+    last = result.stderr.rstrip("\n").rpartition("\n")[2].rpartition("\r")[2]
+    start = f"{script.removesuffix('.py')}: error: "
+    assert last.startswith(start), result.stderr
+    return last.removeprefix(start)
+
+
+def read_results(path):
+    """The `key = value` lines of a results file."""
+    lines = path.read_text().splitlines()
+    return {key: float(value) for key, _, value in (x.partition(" = ") for x in lines)}
