@@ -3,6 +3,7 @@
 Written from the paper (Devlin et al. 2018; Vaswani et al. 2017) one example, one head
 and one position at a time where that is plainer. `weights` is a dict of the released
 checkpoints' names; `config` is anything with the attributes of bert_config.json.
+`dropout` is a function of (array, rate), called wherever BERT has dropout.
 """
 
 import math
@@ -26,6 +27,10 @@ ACTIVATIONS = {
     "tanh": np.tanh,
     "linear": lambda x: x,
 }
+
+
+def no_dropout(x, _):
+    return x
 
 
 def softmax(x):
@@ -99,7 +104,7 @@ def linear(weights, scope, x):
     return x @ weights[f"{scope}/kernel"] + weights[f"{scope}/bias"]
 
 
-def embed(weights, config, input_ids, segment_ids):
+def embed(weights, config, input_ids, segment_ids, dropout):
     """[seq_length] twice → [seq_length, hidden_size]."""
     words = weights["bert/embeddings/word_embeddings"]
     segments = weights["bert/embeddings/token_type_embeddings"]
@@ -112,10 +117,11 @@ def embed(weights, config, input_ids, segment_ids):
         if segment < len(segments):  # the original adds nothing for others
             row = row + segments[segment]
         rows.append(row)
-    return layer_norm(weights, "bert/embeddings", np.array(rows), config.layer_norm_eps)
+    x = layer_norm(weights, "bert/embeddings", np.array(rows), config.layer_norm_eps)
+    return dropout(x, config.hidden_dropout_prob)
 
 
-def attend(weights, config, scope, x, input_mask):
+def attend(weights, config, scope, x, input_mask, dropout):
     """Context [seq_length, hidden_size], probs [heads, seq_length, seq_length]."""
     query = linear(weights, f"{scope}/query", x)
     key = linear(weights, f"{scope}/key", x)
@@ -127,24 +133,28 @@ def attend(weights, config, scope, x, input_mask):
         scores = query[:, columns] @ key[:, columns].T / np.sqrt(head_size)
         scores = scores + (1 - input_mask) * -10000.0
         probs.append(softmax(scores))
-        contexts.append(probs[-1] @ value[:, columns])
+        kept = dropout(probs[-1], config.attention_probs_dropout_prob)
+        contexts.append(kept @ value[:, columns])
     return np.concatenate(contexts, axis=-1), np.array(probs)
 
 
-def encode_one(weights, config, input_ids, input_mask, segment_ids):
+def encode_one(weights, config, rows, dropout):
     """One example; see `encode`."""
+    input_ids, input_mask, segment_ids = rows
     activation, epsilon = ACTIVATIONS[config.hidden_act], config.layer_norm_eps
-    x = embed(weights, config, input_ids, segment_ids)
+    x = embed(weights, config, input_ids, segment_ids, dropout)
     encoder_outputs, attention_probs = [x], []
     for i in range(config.num_hidden_layers):
         scope = f"bert/encoder/layer_{i}"
         context, probs = attend(
-            weights, config, f"{scope}/attention/self", x, input_mask
+            weights, config, f"{scope}/attention/self", x, input_mask, dropout
         )
         y = linear(weights, f"{scope}/attention/output/dense", context)
+        y = dropout(y, config.hidden_dropout_prob)
         x = layer_norm(weights, f"{scope}/attention/output", y + x, epsilon)
         y = activation(linear(weights, f"{scope}/intermediate/dense", x))
         y = linear(weights, f"{scope}/output/dense", y)
+        y = dropout(y, config.hidden_dropout_prob)
         x = layer_norm(weights, f"{scope}/output", y + x, epsilon)
         encoder_outputs.append(x)
         attention_probs.append(probs)
@@ -156,8 +166,8 @@ def encode_one(weights, config, input_ids, input_mask, segment_ids):
     }
 
 
-def encode(weights, config, batch):
-    """Encoder and pooler without dropout.
+def encode(weights, config, batch, dropout=no_dropout):
+    """Encoder and pooler.
 
     Returns:
         dict of sequence_output [batch, seq_length, hidden_size]; pooled_output [batch,
@@ -168,7 +178,7 @@ def encode(weights, config, batch):
     masks = batch.get("input_mask", np.ones_like(ids))
     segments = batch.get("segment_ids", np.zeros_like(ids))
     examples = [
-        encode_one(weights, config, *rows)
+        encode_one(weights, config, rows, dropout)
         for rows in zip(ids, masks, segments, strict=True)
     ]
     return {
@@ -181,9 +191,9 @@ def encode(weights, config, batch):
     }
 
 
-def pretraining(weights, config, batch):
-    """Outputs of the encoder, log probabilities and losses of both tasks."""
-    outputs = encode(weights, config, batch)
+def pretraining(weights, config, batch, dropout=no_dropout):
+    """Outputs of the encoder; logits, and losses if the batch has the labels."""
+    outputs = encode(weights, config, batch, dropout)
     hidden_states = np.array(
         [
             [row[position] for position in positions]
@@ -218,10 +228,11 @@ def pretraining(weights, config, batch):
     return outputs
 
 
-def classify(weights, config, batch):
+def classify(weights, config, batch, dropout=no_dropout):
     """Outputs of the encoder, logits, and the losses if the batch has `label_ids`."""
-    outputs = encode(weights, config, batch)
-    logits = outputs["pooled_output"] @ weights["output_weights"].T
+    outputs = encode(weights, config, batch, dropout)
+    # The rate is fixed in the original.
+    logits = dropout(outputs["pooled_output"], 0.1) @ weights["output_weights"].T
     outputs["logits"] = logits + weights["output_bias"]
     if "label_ids" in batch:
         outputs["losses"] = cross_entropy(outputs["logits"], batch["label_ids"])

@@ -1,0 +1,85 @@
+"""Losses against the NumPy reference, whole batches and batches cut into parts."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import losses
+from tests import numpy_bert, small_models
+from tests.small_models import close
+
+
+def total(objective, outputs, batch):
+    denominators = objective.denominators(batch)
+    numerators = objective.numerators(outputs, batch)
+    assert denominators.keys() == numerators.keys()
+    return {name: numerators[name] / denominators[name] for name in numerators}
+
+
+def random_outputs(seed, batch_size=3):
+    rng = np.random.default_rng(seed)
+    return {
+        "masked_lm_logits": rng.normal(0, 3, (batch_size, 4, 29)).astype(np.float32),
+        "next_sentence_logits": rng.normal(0, 3, (batch_size, 2)).astype(np.float32),
+        "logits": rng.normal(0, 3, (batch_size, 2)).astype(np.float32),
+    }
+
+
+def part(values, rows):
+    return {name: tf.constant(value[rows]) for name, value in values.items()}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pretraining_loss(seed):
+    config = small_models.config()
+    batch, outputs = small_models.batch(config, seed), random_outputs(seed)
+    actual = total(losses.PRETRAINING, outputs, small_models.tensors(batch))
+    weights = batch["masked_lm_weights"]
+    per_word = numpy_bert.cross_entropy(
+        outputs["masked_lm_logits"], batch["masked_lm_ids"]
+    )
+    expected = (per_word * weights).sum() / (weights.sum() + 1e-5)
+    close(actual["masked_lm_loss"], expected)
+    labels = batch["next_sentence_labels"][:, 0]
+    per_pair = numpy_bert.cross_entropy(outputs["next_sentence_logits"], labels)
+    close(actual["next_sentence_loss"], per_pair.mean())
+
+
+def test_a_batch_without_predictions_has_no_masked_lm_loss():
+    batch, outputs = small_models.batch(small_models.config(), 0), random_outputs(0)
+    batch["masked_lm_weights"][:] = 0
+    actual = total(losses.PRETRAINING, outputs, small_models.tensors(batch))
+    assert actual["masked_lm_loss"] == 0
+    assert actual["next_sentence_loss"] > 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_classification_loss_counts_real_examples_only(seed):
+    batch = small_models.batch(small_models.config(), seed, batch_size=5)
+    outputs = random_outputs(seed, 5)
+    per_example = numpy_bert.cross_entropy(outputs["logits"], batch["label_ids"])
+    close(losses.classification_losses(outputs, batch), per_example)
+    actual = total(losses.CLASSIFICATION, outputs, small_models.tensors(batch))
+    close(actual["loss"], per_example.mean())
+    batch["is_real_example"] = np.array([1, 1, 0, 1, 0], np.int32)
+    actual = total(losses.CLASSIFICATION, outputs, small_models.tensors(batch))
+    close(actual["loss"], per_example[[0, 1, 3]].mean())
+
+
+@pytest.mark.parametrize("objective", [losses.PRETRAINING, losses.CLASSIFICATION])
+def test_parts_of_a_batch_add_up(objective):
+    """Parts with unequal weights, as micro-batches and replicas have."""
+    batch = small_models.batch(small_models.config(), 0, batch_size=6)
+    batch["masked_lm_weights"][:2] = 0
+    batch["is_real_example"] = np.array([1, 1, 1, 1, 1, 0], np.int32)
+    outputs = random_outputs(0, 6)
+    whole = total(objective, part(outputs, slice(6)), part(batch, slice(6)))
+    parts = [slice(0, 2), slice(2, 3), slice(3, 6)]
+    for name, expected in whole.items():
+        top = sum(
+            objective.numerators(part(outputs, rows), part(batch, rows))[name]
+            for rows in parts
+        )
+        # The 1e-5 of the masked LM is added once a part.
+        bottom = sum(objective.denominators(part(batch, rows))[name] for rows in parts)
+        close(top / bottom, expected, 1e-4)
