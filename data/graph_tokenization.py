@@ -11,8 +11,9 @@ N texts, C code points of all texts, R the longest replacement, [N, (x)] ragged.
 """
 
 import functools
+import os
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -95,25 +96,21 @@ class GraphTokenizer(tf.Module):
     a program that loads a SavedModel of it must import tensorflow_text first.
 
     Args:
-        vocab: token to id, as of `load_vocab`, or all tokens in the order of their ids.
+        vocab_file: path of the model's vocab.txt.
         do_lower_case: as of `FullTokenizer`.
+
+    Raises:
+        FileNotFoundError, ValueError: as `tokenization.load_vocab`.
     """
 
     def __init__(
         self,
-        vocab: Mapping[str, int] | Sequence[str],
+        vocab_file: str | os.PathLike,
         do_lower_case: bool = True,
         name: str | None = None,
     ):
         super().__init__(name)
-        if not isinstance(vocab, Mapping):
-            vocab = {token: token_id for token_id, token in enumerate(vocab)}
-        missing = [t for t in ("[UNK]", "[CLS]", "[SEP]") if t not in vocab]
-        if missing:
-            raise ValueError(
-                f"vocab lacks {' and '.join(missing)} among its {len(vocab)} tokens; "
-                "pass what tokenization.load_vocab returns"
-            )
+        vocab = tokenization.load_vocab(vocab_file)
         self.do_lower_case = do_lower_case
         self._cls_id, self._sep_id = vocab["[CLS]"], vocab["[SEP]"]
         # The op takes no empty piece, and no text holds one.
