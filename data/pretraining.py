@@ -1,0 +1,203 @@
+"""Documents become pre-training instances (Devlin et al. 2018, 3.1 and A.2).
+
+An instance is a pair of spans, A and B, where B follows A or comes from another
+document, and some tokens of both are masked. A pool's instances depend on the pool, the
+settings and the number of the pool alone.
+
+N instances, L positions of an instance.
+"""
+
+import bisect
+import dataclasses
+import random
+from collections.abc import Iterator
+
+import numpy as np
+
+from data import corpus, masking
+
+_BLOCK = 1024  # instances made at once: large for NumPy, small for the memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What instances look like; the names of the flags of the original.
+
+    Raises ValueError where a number is out of its range.
+    """
+
+    cls_id: int
+    sep_id: int
+    scheme: masking.Scheme
+    max_seq_length: int = 128
+    short_seq_prob: float = 0.1
+    dupe_factor: int = 10
+    random_seed: int = 12345
+
+    def __post_init__(self):
+        if self.max_seq_length < 5:
+            raise ValueError(
+                "max_seq_length must be at least 5, for three special tokens and one"
+                f" token of each sentence, got {self.max_seq_length}"
+            )
+        if self.dupe_factor < 1:
+            raise ValueError(f"dupe_factor must be at least 1, got {self.dupe_factor}")
+        for name, value in (
+            ("short_seq_prob", self.short_seq_prob),
+            ("masked_lm_prob", self.scheme.masked_lm_prob),
+        ):
+            if not 0 <= value <= 1:
+                raise ValueError(f"{name} must be between 0 and 1, got {value}")
+        if self.scheme.max_predictions_per_seq < 1:
+            raise ValueError(
+                "max_predictions_per_seq must be at least 1, got"
+                f" {self.scheme.max_predictions_per_seq}"
+            )
+
+
+def next_sentence_pairs(
+    pool: corpus.Pool, max_seq_length: int, short_seq_prob: float, rng: random.Random
+) -> np.ndarray:
+    """One pass over the documents of a pool.
+
+    Returns:
+        int64 [N, 5], a row an instance: start and length of A, start and length of B
+        (places in pool.token_ids) and 1 where B is random, 0 where it follows A.
+    """
+    starts = pool.sentence_starts.tolist()
+    documents = pool.document_starts.tolist()
+    max_tokens = max_seq_length - 3  # [CLS], [SEP], [SEP]
+    pairs = []
+    for number in range(len(documents) - 1):
+        first, end = documents[number : number + 2]
+        # A shorter target now and then keeps fine-tuning on short text familiar.
+        is_short = rng.random() < short_seq_prob
+        target = rng.randint(2, max_tokens) if is_short else max_tokens
+        while first < end:
+            # The fewest sentences that reach the target, or all that are left.
+            stop = bisect.bisect_left(starts, starts[first] + target, first + 1, end)
+            split = first + 1
+            if stop - first > 1:
+                split = rng.randint(first + 1, stop - 1)
+            a_length = starts[split] - starts[first]
+            is_random = stop - first == 1 or rng.random() < 0.5
+            if is_random:
+                b = _random_span(starts, documents, number, target - a_length, rng)
+                next_first = split  # the other sentences are used again
+            else:
+                b = (starts[split], starts[stop] - starts[split])
+                next_first = stop
+            pair = _truncate((starts[first], a_length), b, max_tokens, rng)
+            pairs.append((*pair, is_random))
+            first = next_first
+    return np.array(pairs, np.int64)
+
+
+def _random_span(
+    starts: list[int],
+    documents: list[int],
+    number: int,
+    target: int,
+    rng: random.Random,
+) -> tuple[int, int]:
+    """Start and length of sentences from any document but `number`, at least one."""
+    other = rng.randrange(len(documents) - 2)
+    other += other >= number
+    first, end = documents[other : other + 2]
+    first = rng.randrange(first, end)
+    stop = bisect.bisect_left(starts, starts[first] + target, first + 1, end)
+    return starts[first], starts[stop] - starts[first]
+
+
+def _truncate(
+    a: tuple[int, int], b: tuple[int, int], max_tokens: int, rng: random.Random
+) -> tuple[int, int, int, int]:
+    """Cuts two spans (start, length) to max_tokens together.
+
+    Token by token, the longer one loses (B on a tie) at its front or its back, with
+    equal chance; done here at once.
+    """
+    (a_start, a_length), (b_start, b_length) = a, b
+    excess = a_length + b_length - max_tokens
+    if excess <= 0:
+        return a_start, a_length, b_start, b_length
+    # First the longer one comes down to the other, then they take turns, B first.
+    difference = a_length - b_length
+    a_loss = min(excess, max(difference, 0))
+    b_loss = min(excess, max(-difference, 0))
+    turns = excess - a_loss - b_loss
+    a_loss, b_loss = a_loss + turns // 2, b_loss + (turns + 1) // 2
+    # The number of ones among n random bits: how many of n tokens go at the front.
+    a_front = rng.getrandbits(a_loss).bit_count()
+    b_front = rng.getrandbits(b_loss).bit_count()
+    return a_start + a_front, a_length - a_loss, b_start + b_front, b_length - b_loss
+
+
+def sample_pairs(
+    pool: corpus.Pool, settings: Settings
+) -> tuple[np.ndarray, np.ndarray]:
+    """All passes over a pool, shuffled.
+
+    Returns:
+        pairs int64 [N, 5], as `next_sentence_pairs` returns them, and keys uint64 [N],
+        from which they are masked.
+    """
+    all_pairs, all_keys = [], []
+    for epoch in range(settings.dupe_factor):
+        rng = random.Random(f"{settings.random_seed} {pool.index} {epoch}")
+        pairs = next_sentence_pairs(
+            pool, settings.max_seq_length, settings.short_seq_prob, rng
+        )
+        # Room for 2**32 instances of one pass over one pool.
+        indices = (pool.index << 32) + np.arange(len(pairs))
+        all_pairs.append(pairs)
+        all_keys.append(masking.instance_keys(settings.random_seed, epoch, indices))
+    pairs, keys = np.concatenate(all_pairs), np.concatenate(all_keys)
+    order = np.argsort(masking.random_bits(keys, masking.ORDER, 1)[:, 0])
+    return pairs[order], keys[order]
+
+
+def make_instances(
+    pool: corpus.Pool, pairs: np.ndarray, keys: np.ndarray, settings: Settings
+) -> Iterator[dict[str, np.ndarray]]:
+    """Lays pairs out as `[CLS] A [SEP] B [SEP]` and masks them.
+
+    Args:
+        pool: the pool the pairs are from.
+        pairs: int64 [N, 5], from `sample_pairs`.
+        keys: uint64 [N], from `sample_pairs`.
+        settings: the same as for `sample_pairs`.
+
+    Yields:
+        The instances in order, some at a time: a dict of the features of
+        `records.pretraining_spec`.
+    """
+    for start in range(0, len(pairs), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        batch = lay_out(pool.token_ids, pairs[block], settings)
+        yield batch | masking.mask(
+            batch["input_ids"], batch["input_mask"], keys[block], settings.scheme
+        )
+
+
+def lay_out(
+    token_ids: np.ndarray, pairs: np.ndarray, settings: Settings
+) -> dict[str, np.ndarray]:
+    """Returns unmasked `input_ids`, `input_mask`, `segment_ids` int32 [N, L] and
+    `next_sentence_labels` int32 [N, 1]."""
+    a_start, a_length, b_start, b_length, is_random = pairs.T[:, :, None]  # [N, 1]
+    place = np.arange(settings.max_seq_length)
+    first_sep = a_length + 1
+    last_sep = first_sep + b_length + 1
+    is_b = place > first_sep
+    source = place + np.where(is_b, b_start - first_sep - 1, a_start - 1)
+    input_ids = token_ids[np.clip(source, 0, len(token_ids) - 1)]
+    input_ids[:, 0] = settings.cls_id
+    input_ids[(place == first_sep) | (place == last_sep)] = settings.sep_id
+    input_mask = place <= last_sep
+    return {
+        "input_ids": input_ids * input_mask,
+        "input_mask": input_mask.astype(np.int32),
+        "segment_ids": (is_b & input_mask).astype(np.int32),
+        "next_sentence_labels": is_random.astype(np.int32),
+    }

@@ -1,0 +1,155 @@
+"""Instances have the statistics of the original's on its corpus (golden)."""
+
+import functools
+import json
+
+import numpy as np
+import pytest
+
+from data import corpus, masking, pretraining, tokenization
+
+
+def compare(ours, theirs, statistic):
+    """How many standard errors apart statistic(sum of rows) is.
+
+    Args:
+        ours: [runs, columns]: sums over the instances of one run each.
+        theirs: (value, number of runs) of the original.
+        statistic: function of the [..., columns] sums over all runs.
+    """
+    runs, total = len(ours), ours.sum(axis=0)
+    # Instances of a run are not independent, runs are: leave one run out (jackknife).
+    left_out = statistic(total - ours)
+    error = np.sqrt((runs - 1) * np.var(left_out))
+    value, their_runs = theirs
+    # Runs of the original spread as ours do.
+    error *= np.sqrt(1 + runs / their_runs)
+    return abs(statistic(total) - value) / max(error, 1e-9)
+
+
+def mean(part, whole=0):
+    return lambda sums: sums[..., part] / sums[..., whole]
+
+
+def deviation(part, square):
+    return lambda s: np.sqrt(s[..., square] / s[..., 0] - mean(part)(s) ** 2)
+
+
+def measure(instances, percentiles):
+    """Sums over the instances of one run; the columns of `STATISTICS`."""
+    weights = instances["masked_lm_weights"]
+    labels = instances["masked_lm_ids"]
+    shown = np.take_along_axis(
+        instances["input_ids"], instances["masked_lm_positions"], axis=1
+    )
+    lengths = instances["input_mask"].sum(axis=1)
+    b_lengths = instances["segment_ids"].sum(axis=1) - 1
+    predictions = weights.sum(axis=1)
+    max_seq_length = instances["input_ids"].shape[1]
+    budgets = [min(weights.shape[1], max(1, round(n * 0.15))) for n in lengths.tolist()]
+    is_mask, is_kept = shown == 103, shown == labels
+    columns = [
+        np.ones(len(lengths)),
+        instances["next_sentence_labels"][:, 0],
+        predictions,
+        lengths,
+        lengths**2,
+        predictions / lengths,
+        (weights * is_mask).sum(axis=1),
+        (weights * is_kept).sum(axis=1),
+        (weights * ~(is_mask | is_kept)).sum(axis=1),
+        predictions == budgets,
+        lengths == max_seq_length,
+        lengths - 3 - b_lengths,
+        b_lengths,
+    ]
+    for percentile in percentiles:
+        columns += [lengths < percentile, lengths <= percentile]
+    return [float(column.sum()) for column in columns]
+
+
+STATISTICS = {
+    ("fraction_random_next",): mean(1),
+    ("fraction_predictions_over_tokens", "mean_of_ratio"): mean(5),
+    ("fraction_predictions_over_tokens", "total_over_total"): mean(2, 3),
+    ("replaced_with_mask",): mean(6, 2),
+    ("kept_unchanged",): mean(7, 2),
+    ("replaced_with_random",): mean(8, 2),
+    ("num_predictions_per_instance", "mean"): mean(2),
+    ("fraction_with_exact_budget",): mean(9),
+    ("sequence_length", "mean"): mean(3),
+    ("sequence_length", "std"): deviation(3, 4),
+    ("sequence_length", "fraction_full_length"): mean(10),
+    ("segment_a_tokens", "mean"): mean(11),
+    ("segment_b_tokens", "mean"): mean(12),
+}
+
+
+def check_statistics(golden, tokenizer, number, num_seeds):
+    stats = json.loads((golden / "pretraining_stats.json").read_text())
+    config = stats["configs"][number]
+    vocab = tokenizer.vocab
+    documents = list(
+        corpus.read_documents([str(golden / stats["corpus"])], tokenizer.encode)
+    )
+    assert [len(d.token_ids) for d in documents] == stats["tokens_per_document"]
+    [pool] = corpus.make_pools(documents)
+    group = masking.by_token
+    if config["do_whole_word_mask"]:
+        is_continuation = masking.find_continuations(vocab)
+        group = functools.partial(masking.by_word, is_continuation=is_continuation)
+    scheme = masking.Scheme(
+        len(vocab),
+        vocab["[MASK]"],
+        (vocab["[CLS]"], vocab["[SEP]"]),
+        config["max_predictions_per_seq"],
+        config["masked_lm_prob"],
+        group,
+    )
+    percentiles = {q: config["sequence_length"][f"p{q}"] for q in (10, 50, 90)}
+    runs = []
+    for seed in range(num_seeds):
+        settings = pretraining.Settings(
+            vocab["[CLS]"],
+            vocab["[SEP]"],
+            scheme,
+            config["max_seq_length"],
+            config["short_seq_prob"],
+            config["dupe_factor"],
+            seed,
+        )
+        pairs, keys = pretraining.sample_pairs(pool, settings)
+        [instances] = pretraining.make_instances(pool, pairs, keys, settings)
+        runs.append(measure(instances, percentiles.values()))
+    runs = np.array(runs)
+
+    def apart(value, statistic):
+        return compare(runs, (value, config["num_seeds"]), statistic)
+
+    distances = {}
+    for path, statistic in STATISTICS.items():
+        value = config
+        for key in path:
+            value = value[key]
+        distances[path] = apart(value, statistic)
+    for place, (q, length) in enumerate(percentiles.items()):
+        # At least q % are at most `length`, and at most q % are less.
+        for shift, sign in ((0, 1), (1, -1)):
+            column = mean(len(runs[0]) - 6 + 2 * place + shift)
+            share = column(runs.sum(axis=0))
+            if sign * (share - q / 100) > 0:
+                distances[f"p{q} = {length}", shift] = apart(q / 100, column)
+    per_run, expected = runs[:, 0], config["instances_per_run"]
+    error = np.std(per_run) * np.sqrt(1 / num_seeds + 1 / config["num_seeds"])
+    distances["instances"] = abs(per_run.mean() - expected["mean"]) / error
+    assert max(distances.values()) < 4, distances
+
+
+@pytest.fixture(scope="module")
+def tokenizer(golden):
+    return tokenization.FullTokenizer(str(golden.parents[1] / "sample_data/vocab.txt"))
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_statistics_are_the_originals(golden, tokenizer, number):
+    check_statistics(golden, tokenizer, number, num_seeds=500)
