@@ -84,6 +84,10 @@ def locate(path):
     has_data = bool(glob.glob(f"{glob.escape(prefix)}.data-*-of-*"))
     has_index = os.path.isfile(f"{prefix}.index")
     if has_data and has_index:
+        if re.search(r"[*?]|\[.*\]", prefix):
+            raise ValueError(
+                f"TensorFlow takes {prefix} for a pattern; rename it without * ? [ ]"
+            )
         return prefix
     if has_data or has_index:
         missing = "data-00000-of-00001" if has_index else "index"
@@ -104,8 +108,7 @@ def read(path, with_slots=False):
         with_slots: bool, also the optimizer's moments and global_step.
     Returns:
         {TF1 name: np.ndarray}.
-    Raises:
-        FileNotFoundError, ValueError: see `locate`; or the files are damaged.
+    Raises: what `locate` raises, and ValueError if the files are damaged.
     """
     path = locate(path)
     if huggingface.is_weights_file(path):
@@ -128,14 +131,14 @@ def read(path, with_slots=False):
 def read_config(path):
     """The BertConfig in a JSON file, or in the one beside a checkpoint.
 
-    Hugging Face's files, in which "gelu" means the exact form, are known by their keys.
-
     Args:
         path: str, a JSON file, or see `locate`: then `bert_config.json` or, first of
-            all beside Hugging Face weights, `config.json`.
+            all beside Hugging Face weights, `config.json`. Hugging Face's files, in
+            which "gelu" means the exact form, are known by their keys.
     Returns:
         BertConfig, or None if there is no such file beside the checkpoint.
     Raises:
+        FileNotFoundError: there is no such JSON file.
         ValueError: the file says something that BERT does not have.
     """
     path = os.fspath(path)
@@ -145,20 +148,18 @@ def read_config(path):
         if huggingface.is_weights_file(locate(path)):
             names.reverse()
     paths = [os.path.join(folder, name) for name in names]
+    paths = [p for p in paths if os.path.isfile(p)]
     if path.endswith(".json") and not huggingface.is_weights_file(path):
         paths = [path]
-    for found in [p for p in paths if os.path.isfile(p)]:
-        if huggingface.is_config(found):
-            return huggingface.read_config(found)
-        return config_lib.BertConfig.from_json_file(found)
-    return None
+    if paths and huggingface.is_config(paths[0]):
+        return huggingface.read_config(paths[0])
+    return config_lib.BertConfig.from_json_file(paths[0]) if paths else None
 
 
 def write_tf1(prefix, weights, max_to_keep=None, update_state=True):
     """Writes a TF1 checkpoint, which the original's scripts can load.
 
-    The files appear under their names only when they are complete, and the folder's
-    `checkpoint` file names them last, so one that is there is whole.
+    The files get their names when they are complete, and `checkpoint` names them last.
 
     Args:
         prefix: str, such as `folder/model.ckpt-100`; the folder is made.
@@ -166,7 +167,7 @@ def write_tf1(prefix, weights, max_to_keep=None, update_state=True):
         max_to_keep: int; older checkpoints that `checkpoint` lists are removed.
         update_state: bool, whether to write the `checkpoint` file.
     Raises:
-        OSError: the files could not be written; older checkpoints are as before.
+        OSError: they could not be written; older checkpoints are as before.
     """
     folder, name = os.path.split(os.path.abspath(prefix))
     os.makedirs(folder, exist_ok=True)
@@ -221,8 +222,8 @@ def _update_state(folder, name, max_to_keep):
 def weight_names(model):
     """{TF1 name: keras.Variable} of all weights of a model.
 
-    The name is the variable's path without the model's name. The scope of the
-    classifier is dropped, because the original has its weights at the root.
+    The name is the variable's path without the model's name, and without the scope of
+    the classifier: the original has its weights at the root.
     """
     paths = {v.path.removeprefix(f"{model.name}/"): v for v in model.weights}
     return {path.removeprefix("classifier/"): v for path, v in paths.items()}
@@ -270,8 +271,7 @@ def assign(model, weights, source, skip_mismatched_heads=False):
     Returns:
         Report.
     Raises:
-        ValueError: no variable of the encoder matched, or a shape differs. Then nothing
-            was assigned.
+        ValueError: nothing of the encoder matched, or a shape differs; nothing is done.
     """
     variables = weight_names(model)
     matched = [name for name in variables if name in weights]

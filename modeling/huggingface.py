@@ -67,8 +67,8 @@ def is_weights_file(path):
     )
 
 
-def _read_json(path):
-    """The object in a JSON file."""
+def read_json(path):
+    """The object in a JSON file; ValueError, with the path, if there is none."""
     try:
         values = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -80,7 +80,7 @@ def _read_json(path):
 
 def is_config(path):
     """Whether a JSON file is Hugging Face's, and not a `bert_config.json`."""
-    return bool({"model_type", "architectures"} & _read_json(path).keys())
+    return bool({"model_type", "architectures"} & read_json(path).keys())
 
 
 def read_config(path):
@@ -92,7 +92,7 @@ def read_config(path):
         FileNotFoundError: there is no such file.
         ValueError: it is no JSON object, or says something that BERT does not have.
     """
-    values = _DEFAULTS | _read_json(path)
+    values = _DEFAULTS | read_json(path)
     expected = _MEANS_BERT | {"embedding_size": values.get("hidden_size", 768)}
     for key, value in expected.items():
         if values.get(key, value) not in (value, None):
@@ -122,13 +122,14 @@ def read_architecture(path):
 
     Names that only number the labels (`LABEL_0`) count as none.
     """
-    values = _read_json(path)
+    values = read_json(path)
     architecture = (values.get("architectures") or [None])[0]
-    names = {int(index): name for index, name in values.get("id2label", {}).items()}
-    if sorted(names) != list(range(len(names))):
+    names = values.get("id2label") or {}
+    numbers = [str(index) for index in range(len(names))]
+    if set(names) != set(numbers):
         raise ValueError(f"{path}: id2label must number the labels from 0, got {names}")
-    labels = [names[index] for index in range(len(names))]
-    if labels == [f"LABEL_{index}" for index in range(len(names))]:
+    labels = [names[number] for number in numbers]
+    if labels == [f"LABEL_{number}" for number in numbers]:
         labels = None
     return architecture, labels
 
@@ -137,7 +138,7 @@ def _read_tensors(path):
     """{Hugging Face name: array} of one file, or of the shards that an index lists."""
     path = pathlib.Path(path)
     if path.name.endswith(".index.json"):
-        shards = sorted(set(_read_json(path).get("weight_map", {}).values()))
+        shards = sorted(set(read_json(path).get("weight_map", {}).values()))
         if not shards or any(os.sep in shard for shard in shards):
             raise ValueError(f"{path} must list files of its own folder in weight_map")
         parts = [_read_tensors(path.parent / shard) for shard in shards]
@@ -181,6 +182,15 @@ def architecture_of(weights):
     }[masked_lm, next_sentence]
 
 
+def check_labels(labels, num_labels):
+    """Raises ValueError if a classifier of that size cannot have these names."""
+    if labels and num_labels and len(labels) != num_labels:
+        raise ValueError(
+            f"the classifier has {num_labels} labels, but {len(labels)} names are "
+            f"given: {', '.join(labels)}"
+        )
+
+
 def config_values(config, architecture, num_labels=None, labels=None):
     """What `config.json` says.
 
@@ -199,12 +209,8 @@ def config_values(config, architecture, num_labels=None, labels=None):
     values |= {"architectures": [architecture], "model_type": "bert"}
     values["pad_token_id"] = 0
     if num_labels and architecture in _WITH_LABELS:
+        check_labels(labels, num_labels)
         labels = labels or [f"LABEL_{index}" for index in range(num_labels)]
-        if len(labels) != num_labels:
-            raise ValueError(
-                f"the classifier has {num_labels} labels, but {len(labels)} names are "
-                f"given: {', '.join(labels)}"
-            )
         values["id2label"] = {str(index): name for index, name in enumerate(labels)}
         values["label2id"] = {name: index for index, name in enumerate(labels)}
         if num_labels == 1:

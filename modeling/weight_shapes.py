@@ -61,9 +61,12 @@ def check(weights, config, source):
     """
     for name, array in weights.items():
         # The number of labels is not in the config.
-        sizes = [getattr(config, key or "", None) for key in keys(name)]
-        here = [size or there for size, there in zip(sizes, array.shape, strict=False)]
-        if sizes and here != list(array.shape):
+        here = [getattr(config, key or "", None) for key in keys(name)]
+        if len(here) == array.ndim:
+            here = [
+                size or there for size, there in zip(here, array.shape, strict=True)
+            ]
+        if here and here != list(array.shape):
             raise ValueError(mismatch(name, source, array.shape, here))
     numbers = [re.match(r"bert/encoder/layer_(\d+)/", name) for name in weights]
     layers = {int(number[1]) for number in numbers if number}

@@ -22,11 +22,13 @@ CORE_MODELING = {
     "encoder",
     "heads",
     "huggingface",
+    "huggingface_names",
     "layers",
     "losses",
     "models",
     "optimization",
     "torch_pickle",
+    "weight_shapes",
 }
 
 
