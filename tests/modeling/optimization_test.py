@@ -143,6 +143,19 @@ def test_what_decays():
             assert decays == (not exempt), name
 
 
+def test_exempt_words_count_anywhere_in_a_name():
+    decays = {
+        "a/bias_table/kernel": False,
+        "a/layer_norm_1/scale": False,
+        "LayerNorm/scale": False,
+        "a/Bias/layernorm/kernel": True,
+    }
+    variables, optimizer = make(dict.fromkeys(decays, [1.0]), constant(0.5))
+    compiled(optimizer)(dict.fromkeys(decays, np.zeros(1, np.float32)))
+    for name, variable in variables.items():
+        assert (variable.numpy() < 1) == decays[name], name
+
+
 def test_a_weight_without_gradient_stays():
     variables, optimizer = make({"a/kernel": [1.0], "b/kernel": [1.0]}, constant(0.1))
     gradients, norm = optimization.clip([None, tf.constant([3.0])])
