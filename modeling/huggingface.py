@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 
+import ml_dtypes  # noqa: F401  (teaches numpy bfloat16, which safetensors asks for)
 import safetensors.numpy
 
 from modeling import config as config_lib

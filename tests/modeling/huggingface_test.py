@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 
+import ml_dtypes
 import numpy as np
 import pytest
 import safetensors
@@ -106,6 +107,18 @@ def shards_of(source, folder, names):
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
     return index
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_half_precision_is_read_as_float32(golden, tmp_path, dtype):
+    source = golden / "hf_tiny" / "regression" / "model.safetensors"
+    tensors = safetensors.numpy.load_file(source)
+    half = {name: array.astype(dtype) for name, array in tensors.items()}
+    safetensors.numpy.save_file(half, tmp_path / "model.safetensors")
+    weights = checkpoint.read(tmp_path)
+    for name, array in huggingface.read_weights(source).items():
+        expected = array.astype(dtype).astype(np.float32)
+        np.testing.assert_array_equal(weights[name], expected, strict=True)
 
 
 NAMES = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
