@@ -72,6 +72,11 @@ def find_task(output_dir):
     return task.with_labels(labels)
 
 
+def suffix(split):
+    """What tells the files of a further dev or test set apart: "" or "_mismatched"."""
+    return split.removeprefix("dev").removeprefix("test").removesuffix("_matched")
+
+
 def main():
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
         raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
@@ -120,12 +125,17 @@ def main():
         step = training.load_latest(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
         for split in task.splits("dev"):
-            _, arrays = read(split, "eval" + split.removeprefix("dev"))
-            evaluate(strategy, model, task, arrays, split, step)
+            _, arrays = read(split, f"eval{suffix(split)}")
+            results = evaluate(strategy, model, task.metrics, arrays)
+            run_directory.write_results(
+                FLAGS.output_dir,
+                f"eval_results{suffix(split)}",
+                {**results, "global_step": step},
+            )
     if FLAGS.do_predict:
         for split in task.splits("test"):
-            examples, arrays = read(split, "predict" + split.removeprefix("test"))
-            predict(strategy, model, task, examples, arrays, split)
+            examples, arrays = read(split, f"predict{suffix(split)}")
+            predict(strategy, model, task.labels, (examples, arrays), suffix(split))
 
 
 def train(strategy, model, arrays):
@@ -153,9 +163,8 @@ def train(strategy, model, arrays):
     return trainer.step
 
 
-def evaluate(strategy, model, task, arrays, split, step):
-    """Writes eval_results.txt (or eval_results_mismatched.txt and the like)."""
-    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
+def evaluate(strategy, model, metric_names, arrays):
+    """Scores of a labelled data set."""
 
     def measure(outputs, batch):
         return {
@@ -164,34 +173,30 @@ def evaluate(strategy, model, task, arrays, split, step):
             "losses": losses.classification_losses(outputs, batch),
         }
 
-    rows = training.rows(strategy, model, batches, measure, split)
-    results = {**metrics.scores(rows, task.metrics), "global_step": step}
-    name = "eval_results" + split.removeprefix("dev")
-    run_directory.write_results(FLAGS.output_dir, name, results)
+    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
+    rows = training.rows(strategy, model, batches, measure, "evaluating")
+    return metrics.scores(rows, metric_names)
 
 
-def predict(strategy, model, task, examples, arrays, split):
+def predict(strategy, model, labels, data, suffix):
     """Writes test_results.tsv as the original, and predictions.tsv with a header."""
+    examples, arrays = data
     batches = batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
-    rows = training.rows(
-        strategy,
-        model,
-        batches,
-        lambda outputs, _: {"probabilities": losses.softmax(outputs["logits"])},
-        split,
-    )
+
+    def measure(outputs, _):
+        return {"probabilities": losses.softmax(outputs["logits"])}
+
+    rows = training.rows(strategy, model, batches, measure, "predicting")
     probabilities = np.concatenate([row["probabilities"] for row in rows])
-    suffix = split.removeprefix("test")
-    lines = ["\t".join(str(p) for p in row) + "\n" for row in probabilities]
-    run_directory.write_text(
-        f"{FLAGS.output_dir}/test_results{suffix}.tsv", "".join(lines)
+    run_directory.write_table(
+        f"{FLAGS.output_dir}/test_results{suffix}.tsv", probabilities
     )
-    lines = ["id\tlabel\tscore\n"]
-    for example, row in zip(examples, probabilities, strict=True):
-        best = int(row.argmax())
-        lines.append(f"{example.guid}\t{task.labels[best]}\t{row[best]}\n")
-    run_directory.write_text(
-        f"{FLAGS.output_dir}/predictions{suffix}.tsv", "".join(lines)
+    best = probabilities.argmax(axis=-1)
+    rows = zip(examples, best, probabilities, strict=True)
+    table = [(example.guid, labels[i], row[i]) for example, i, row in rows]
+    run_directory.write_table(
+        f"{FLAGS.output_dir}/predictions{suffix}.tsv",
+        [("id", "label", "score"), *table],
     )
 
 

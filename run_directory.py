@@ -4,6 +4,8 @@ Everything is written under a temporary name and then renamed, so a file is ther
 or not at all.
 """
 
+import csv
+import io
 import json
 import os
 import pathlib
@@ -43,6 +45,13 @@ def copy(path, output_dir, name):
     """Copies a text file into the folder, atomically."""
     with open(path, encoding="utf-8", newline="") as file:
         write_text(os.path.join(output_dir, name), file.read())
+
+
+def write_table(path, rows):
+    """Writes rows of cells with tabs between, atomically; quoted only where needed."""
+    text = io.StringIO()
+    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
+    write_text(path, text.getvalue())
 
 
 def claim(output_dir, identity, settings):

@@ -80,7 +80,7 @@ class BertConfig:
                     f"{name} must be at least 0 and below 1, got {getattr(self, name)}"
                 )
         for name in ("initializer_range", "layer_norm_eps"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:  # so that NaN is refused too
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(

@@ -174,7 +174,7 @@ class Dropout(keras.layers.Layer):
             [(size + 1) // 2], seed, minval=None, maxval=None, dtype=tf.int32
         )
         bits = tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:size]
-        dropped = round(self.rate * 65536)
+        dropped = min(round(self.rate * 65536), 65535)
         keep = tf.cast(bits >= tf.constant(dropped, tf.uint16), x.dtype)
         scale = 65536 / (65536 - dropped)
         return x * (tf.reshape(keep, tf.shape(x)) * tf.cast(scale, x.dtype))
