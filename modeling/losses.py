@@ -97,6 +97,38 @@ CLASSIFICATION = Objective(
 )
 
 
+def span_losses(outputs, batch):
+    """Mean of the losses of start and end, over all positions; float32, [batch]."""
+    start = cross_entropy(outputs["start_logits"], batch["start_positions"])
+    end = cross_entropy(outputs["end_logits"], batch["end_positions"])
+    return (start + end) / 2
+
+
+SPAN = Objective(
+    denominators=lambda batch: {"loss": tf.reduce_sum(example_weights(batch))},
+    numerators=lambda outputs, batch: {
+        "loss": tf.reduce_sum(span_losses(outputs, batch) * example_weights(batch))
+    },
+)
+
+
+def token_losses(outputs, batch):
+    """Loss of each token, 0 where `label_mask` is 0; float32, [batch, seq_length]."""
+    losses = cross_entropy(outputs["logits"], batch["label_ids"])
+    return losses * tf.cast(batch["label_mask"], tf.float32)
+
+
+# The mean over the labelled tokens of the batch. 1e-5: a batch without any has loss 0.
+TOKENS = Objective(
+    denominators=lambda batch: {
+        "loss": tf.reduce_sum(tf.cast(batch["label_mask"], tf.float32)) + 1e-5
+    },
+    numerators=lambda outputs, batch: {
+        "loss": tf.reduce_sum(token_losses(outputs, batch))
+    },
+)
+
+
 def pretraining_measures(outputs, batch):
     """What metrics.pretraining adds up: dict of name → float32, [batch]."""
     weights = batch["masked_lm_weights"]

@@ -9,6 +9,9 @@ import tensorflow as tf
 
 from modeling import encoder, heads, layers
 
+# Of the task heads; fixed in the original, whatever the config says.
+HEAD_DROPOUT_PROB = 0.1
+
 
 class BertForPretraining(keras.Model):
     """Masked LM and next sentence prediction (Devlin et al. 2018, section 3.1).
@@ -68,14 +71,11 @@ class BertForSequenceClassification(keras.Model):
         dict with logits, [batch, num_labels].
     """
 
-    # Fixed in the original, whatever the config says.
-    dropout_prob = 0.1
-
     def __init__(self, config, num_labels, name="classification"):
         super().__init__(name=name)
         self.config, self.num_labels = config, num_labels
         self.bert = encoder.BertEncoder(config, name="bert")
-        self.dropout = layers.Dropout(self.dropout_prob, name="dropout")
+        self.dropout = layers.Dropout(HEAD_DROPOUT_PROB, name="dropout")
         self.classifier = heads.OutputLayer(num_labels, name="classifier")
         self.build()
 
@@ -87,4 +87,102 @@ class BertForSequenceClassification(keras.Model):
         outputs = self.bert(batch, training=training)
         pooled_output = self.dropout(outputs["pooled_output"], training=training)
         logits = self.classifier(pooled_output)
+        return {**outputs, "logits": tf.cast(logits, tf.float32)}
+
+
+class BertForQuestionAnswering(keras.Model):
+    """Start and end of an answer in a text (section 4.2; figure 4 c). No dropout.
+
+    Args:
+        config: BertConfig.
+    Call arguments:
+        batch: as for BertEncoder.
+    Returns:
+        dict with start_logits and end_logits, [batch, seq_length], over all positions.
+    """
+
+    def __init__(self, config, name="question_answering"):
+        super().__init__(name=name)
+        self.config = config
+        self.bert = encoder.BertEncoder(config, name="bert")
+        self.squad = heads.OutputLayer(2, name="squad")
+        self.build()
+
+    def build(self, _=None):
+        self.bert.build()
+        with keras.name_scope("cls"):
+            self.squad.build((None, None, self.config.hidden_size))
+
+    def call(self, batch, training=False):
+        outputs = self.bert(batch, training=training)
+        logits = tf.cast(self.squad(outputs["sequence_output"]), tf.float32)
+        start_logits, end_logits = tf.unstack(logits, axis=-1)
+        return {**outputs, "start_logits": start_logits, "end_logits": end_logits}
+
+
+class BertForTokenClassification(keras.Model):
+    """One label for every token (section 5.3; figure 4 d).
+
+    Args:
+        config: BertConfig.
+        num_labels: int.
+    Call arguments:
+        batch: as for BertEncoder.
+    Returns:
+        dict with logits, [batch, seq_length, num_labels].
+    """
+
+    def __init__(self, config, num_labels, name="token_classification"):
+        super().__init__(name=name)
+        self.config, self.num_labels = config, num_labels
+        self.bert = encoder.BertEncoder(config, name="bert")
+        self.dropout = layers.Dropout(HEAD_DROPOUT_PROB, name="dropout")
+        self.classifier = heads.OutputLayer(num_labels, name="classifier")
+        self.build()
+
+    def build(self, _=None):
+        self.bert.build()
+        self.classifier.build((None, None, self.config.hidden_size))
+
+    def call(self, batch, training=False):
+        outputs = self.bert(batch, training=training)
+        x = self.dropout(outputs["sequence_output"], training=training)
+        return {**outputs, "logits": tf.cast(self.classifier(x), tf.float32)}
+
+
+class BertForMultipleChoice(keras.Model):
+    """The best of several continuations (section 4.4).
+
+    Every choice is a sequence of its own; a vector, the only new weight but a bias,
+    scores its pooled output.
+
+    Args:
+        config: BertConfig.
+    Call arguments:
+        batch: dict with input_ids, input_mask and segment_ids, int32, [batch, choices,
+            seq_length].
+    Returns:
+        dict with logits, [batch, choices]; the encoder's outputs are [batch * choices,
+        ...].
+    """
+
+    def __init__(self, config, name="multiple_choice"):
+        super().__init__(name=name)
+        self.config = config
+        self.bert = encoder.BertEncoder(config, name="bert")
+        self.dropout = layers.Dropout(HEAD_DROPOUT_PROB, name="dropout")
+        self.classifier = heads.OutputLayer(1, name="classifier")
+        self.build()
+
+    def build(self, _=None):
+        self.bert.build()
+        self.classifier.build((None, self.config.hidden_size))
+
+    def call(self, batch, training=False):
+        rows, choices, seq_length = layers.dims(batch["input_ids"])
+        names = ("input_ids", "input_mask", "segment_ids")
+        flat = {name: tf.reshape(batch[name], [-1, seq_length]) for name in names}
+        outputs = self.bert(flat, training=training)
+        x = self.dropout(outputs["pooled_output"], training=training)
+        logits = tf.reshape(self.classifier(x), [rows, choices])
         return {**outputs, "logits": tf.cast(logits, tf.float32)}
