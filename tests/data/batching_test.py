@@ -1,0 +1,153 @@
+"""Order of batches: exact epochs, resuming at any step, exact evaluation."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import batching, records
+
+SPEC = records.pretraining_spec(4, 2)
+
+
+def make_data(num_rows):
+    """Rows that are told apart by their first token."""
+    data = {
+        name: np.ones(
+            (num_rows, feature.length),
+            np.int32 if feature.dtype == "int64" else np.float32,
+        )
+        for name, feature in SPEC.items()
+    }
+    data["input_ids"][:, 0] = np.arange(num_rows)
+    return data
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Three files with 12, 12 and 11 of 35 records."""
+    paths = [str(tmp_path / f"{i}.tfrecord") for i in range(3)]
+    records.write_stream(paths, [make_data(35)], SPEC)
+    return paths
+
+
+def from_memory(batch_size, seed=1, first_step=0, num_rows=35, **_):
+    return batching.in_memory_batches(make_data(num_rows), batch_size, seed, first_step)
+
+
+def rows_of(dataset, num_batches):
+    """int [num_batches, B], which row stands where."""
+    batches = dataset.take(num_batches).as_numpy_iterator()
+    return np.array([batch["input_ids"][:, 0] for batch in batches])
+
+
+@pytest.fixture(params=["memory", "files", "files, small windows"])
+def training_batches(request, files, monkeypatch):
+    """Function of (batch_size, seed, first_step) -> dataset of 35 records."""
+    if request.param == "memory":
+        return from_memory
+    if "small" in request.param:
+        monkeypatch.setattr(batching, "WINDOW", 8)
+    return lambda batch_size, seed=1, first_step=0: batching.training_batches(
+        files, SPEC, batch_size, seed, first_step
+    )
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, 8, 40])
+def test_every_epoch_is_a_permutation(training_batches, batch_size):
+    rows = rows_of(training_batches(batch_size), -(-35 * 6 // batch_size)).ravel()
+    epochs = rows[: 35 * 6].reshape(6, 35)
+    np.testing.assert_array_equal(np.sort(epochs), [np.arange(35)] * 6)
+    assert len({epoch.tobytes() for epoch in epochs}) == 6
+
+
+@pytest.mark.parametrize("batch_size", [5, 8, 40])
+def test_starting_late_continues_the_order(training_batches, batch_size):
+    expected = rows_of(training_batches(batch_size), 24)
+    for first_step in (1, 3, 4, 5, 7, 14, 20):
+        rows = rows_of(training_batches(batch_size, first_step=first_step), 4)
+        np.testing.assert_array_equal(rows, expected[first_step : first_step + 4])
+
+
+def test_what_is_skipped_is_not_read(training_batches):
+    # 10^11 steps would take months.
+    rows = rows_of(training_batches(7, first_step=10**11), 5)
+    np.testing.assert_array_equal(np.sort(rows.ravel()), np.arange(35))
+
+
+def test_only_the_seed_decides_on_the_order(training_batches):
+    expected = rows_of(training_batches(8, seed=3), 10)
+    tf.random.set_seed(99)
+    np.testing.assert_array_equal(rows_of(training_batches(8, seed=3), 10), expected)
+    for seed in (4, -3, 2**40):
+        assert (rows_of(training_batches(8, seed=seed), 10) != expected).any()
+
+
+def test_whole_batches_of_static_shape(training_batches):
+    spec = training_batches(8).element_spec
+    assert set(spec) == set(SPEC)
+    assert {(x.shape[0], x.shape[1]) for x in spec.values()} == {(8, 4), (8, 2), (8, 1)}
+    assert spec["input_ids"].dtype == tf.int32
+    assert spec["masked_lm_weights"].dtype == tf.float32
+
+
+@pytest.mark.parametrize("training_batches", ["memory", "files"], indirect=True)
+def test_every_row_comes_equally_often_at_every_place(training_batches):
+    counts = np.zeros((35, 35))
+    for epoch in rows_of(training_batches(35), 700):
+        counts[np.arange(35), epoch] += 1
+    deviation = np.sqrt(20 * 34 / 35)
+    assert abs(counts - 20).max() < 5.5 * deviation  # the largest of 1225
+
+
+def test_records_of_all_files_are_mixed_over_windows(tmp_path, monkeypatch):
+    monkeypatch.setattr(batching, "WINDOW", 100)
+    paths = []
+    for number in range(4):
+        paths.append(str(tmp_path / f"{number}"))
+        data = make_data(100)
+        data["input_ids"][:, 0] += 100 * number
+        records.write(paths[-1], data, SPEC)
+    rows = rows_of(batching.training_batches(paths, SPEC, 100, seed=1), 8)
+    for batch in rows[:4]:
+        assert set(batch // 100) == {0, 1, 2, 3}
+    assert set(rows[0]) != set(rows[4])  # other windows in the next epoch
+
+
+def test_no_examples_to_train_on_are_refused():
+    with pytest.raises(ValueError, match="no examples to train on"):
+        from_memory(2, num_rows=0)
+
+
+def evaluation_batches(source, files, batch_size):
+    if source == "memory":
+        return batching.in_memory_evaluation_batches(make_data(35), batch_size)
+    return batching.evaluation_batches(files, SPEC, batch_size)
+
+
+@pytest.mark.parametrize("source", ["memory", "files"])
+@pytest.mark.parametrize("batch_size", [1, 7, 8, 35, 36])
+def test_evaluation_sees_every_row_once_in_order(source, batch_size, files):
+    dataset = evaluation_batches(source, files, batch_size)
+    assert {x.shape[0] for x in dataset.element_spec.values()} == {batch_size}
+    batches = list(dataset.as_numpy_iterator())
+    joined = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
+    is_real = joined["is_real_example"]
+    assert is_real.dtype == np.int32
+    assert is_real.tolist() == [1] * 35 + [0] * (len(is_real) - 35)
+    expected = batching.read_all(files, SPEC) if source == "files" else make_data(35)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(joined[name][:35], values)
+        assert joined[name].dtype == values.dtype
+        assert not joined[name][35:].any()
+
+
+def test_evaluation_keeps_is_real_example_of_the_records():
+    data = {"label_ids": np.array([5, 6, 7]), "is_real_example": np.array([1, 0, 1])}
+    batches = batching.in_memory_evaluation_batches(data, 2).as_numpy_iterator()
+    assert [batch["is_real_example"].tolist() for batch in batches] == [[1, 0], [1, 0]]
+
+
+def test_reading_all_keeps_the_order_of_the_files(files):
+    data = batching.read_all(files, SPEC)
+    expected = [*range(0, 35, 3), *range(1, 35, 3), *range(2, 35, 3)]
+    assert data["input_ids"][:, 0].tolist() == expected

@@ -1,0 +1,182 @@
+"""Files that do not fit are told apart and explained."""
+
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import batching, records
+
+SPEC = records.pretraining_spec(8, 3)
+
+
+def make_data(num_rows, spec, seed=0):
+    """Random rows in the shape of a batch."""
+    rng = np.random.default_rng(seed)
+    data = {}
+    for name, feature in spec.items():
+        shape = (num_rows,) if feature.is_scalar else (num_rows, feature.length)
+        dtype = np.int32 if feature.dtype == "int64" else np.float32
+        data[name] = rng.integers(0, 100, shape).astype(dtype)
+    return data
+
+
+def write_raw(path, *serialized):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in serialized:
+            writer.write(record)
+    return str(path)
+
+
+def make_example(**features):
+    example = tf.train.Example()
+    for name, values in features.items():
+        entry = example.features.feature[name]
+        kind = entry.float_list if isinstance(values[0], float) else entry.int64_list
+        kind.value.extend(values)
+    return example.SerializeToString()
+
+
+def test_expand(tmp_path):
+    for name in ("b1", "b2", "a[1]", ".b3.tmp-7", "c"):
+        (tmp_path / name).write_text("x")
+    found = records.expand(f"{tmp_path}/b*, {tmp_path}/a[1],{tmp_path}/b2,")
+    assert [pathlib.Path(path).name for path in found] == ["a[1]", "b1", "b2"]
+    assert len(records.expand(f"{tmp_path}/*")) == 4
+
+
+@pytest.mark.parametrize(
+    ("patterns", "error", "message"),
+    [
+        ("{}/b1,{}/missing*", FileNotFoundError, "no file matches '.*/missing\\*'"),
+        ("{}/nowhere/b1", FileNotFoundError, "no file matches '.*/nowhere/b1'"),
+        ("{}/empty", ValueError, "empty is empty"),
+        ("{}/*", ValueError, "empty is empty"),
+        ("{}/folder", ValueError, "is a folder; .* pass .*folder/\\*"),
+        (" , ", ValueError, "expected file names"),
+    ],
+)
+def test_names_that_stand_for_no_file_are_refused(patterns, error, message, tmp_path):
+    (tmp_path / "b1").write_text("x")
+    (tmp_path / "empty").touch()
+    if "folder" in patterns:
+        (tmp_path / "folder").mkdir()
+    with pytest.raises(error, match=message):
+        records.expand(patterns.replace("{}", str(tmp_path)))
+
+
+@pytest.fixture
+def record_file(tmp_path):
+    """A file of 40 records of `SPEC`."""
+    path = str(tmp_path / "a.tfrecord")
+    records.write(path, make_data(40, SPEC), SPEC)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            records.pretraining_spec(9, 3),
+            "made with --max_seq_length=8, but .* --max_seq_length=9; pass"
+            " --max_seq_length=8 or make it again by magic",
+        ),
+        (
+            records.pretraining_spec(8, 4),
+            "--max_predictions_per_seq=3, but .* --max_predictions_per_seq=4",
+        ),
+        (
+            records.pretraining_spec(9, 4),
+            "--max_seq_length=8 --max_predictions_per_seq=3, but",
+        ),
+        (records.classifier_spec(8), "has no label_ids, only input_ids, .*by magic"),
+        (
+            {"next_sentence_labels": records.Feature(2)},
+            "next_sentence_labels should have 2 values of type int64, but has 1",
+        ),
+        (
+            {"input_ids": records.Feature(8, "float32")},
+            "input_ids should have 8 values of type float32, but has 0",
+        ),
+    ],
+)
+def test_records_of_another_layout_are_explained(spec, message, record_file):
+    with pytest.raises(ValueError, match=f"a.tfrecord, record 1: .*{message}"):
+        records.check([record_file], spec, hint="make it again by magic")
+
+
+def test_token_ids_must_be_in_the_vocabulary(record_file):
+    records.check([record_file], SPEC, vocab_size=100)
+    with pytest.raises(ValueError, match="input_ids holds 9.*vocab_size is 90"):
+        records.check([record_file], SPEC, vocab_size=90)
+    data = make_data(1, SPEC)
+    data["masked_lm_ids"][0, 0] = 200
+    records.write(record_file, data, SPEC)
+    with pytest.raises(ValueError, match="masked_lm_ids holds 200"):
+        records.check([record_file], SPEC, vocab_size=100)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01\xff\xfe", b"no example at all"])
+def test_other_records_are_recognised(content, tmp_path):
+    path = write_raw(tmp_path / "a", content)
+    with pytest.raises(ValueError, match=r"a, record 1: it is no tf\.train\.Example"):
+        records.check([path], SPEC)
+
+
+def test_a_text_file_is_recognised(tmp_path):
+    (tmp_path / "a.txt").write_text("Once upon a time there was a file.\n" * 10)
+    with pytest.raises(ValueError, match=r"a\.txt is no TFRecord file"):
+        records.check([str(tmp_path / "a.txt")], SPEC)
+
+
+def read_through(path):
+    for _ in batching.evaluation_batches([path], SPEC, 4):
+        pass
+
+
+def test_a_truncated_file_is_explained_wherever_it_is_cut(record_file, tmp_path):
+    content = pathlib.Path(record_file).read_bytes()
+    whole = str(tmp_path / "whole")
+    pathlib.Path(whole).write_bytes(content)
+    for size in (3, 10, 40, len(content) // 2 + 1, len(content) - 1):
+        pathlib.Path(record_file).write_bytes(content[:size])
+        number = size * 40 // len(content)
+        for find in (records.count, lambda files: batching.read_all(files, SPEC)):
+            with pytest.raises(ValueError, match=rf"a\.tfrecord .* {number} records"):
+                find([whole, record_file])
+    with (
+        pytest.raises(ValueError, match=r"a\.tfrecord is damaged or cut off after 39"),
+        records.damage_explained([whole, record_file], SPEC),
+    ):
+        read_through(record_file)
+
+
+def test_a_changed_byte_is_explained(record_file):
+    content = bytearray(pathlib.Path(record_file).read_bytes())
+    content[len(content) // 2] ^= 1
+    pathlib.Path(record_file).write_bytes(content)
+    with (
+        pytest.raises(ValueError, match=r"a\.tfrecord is damaged .* after 2\d records"),
+        records.damage_explained([record_file], SPEC),
+    ):
+        read_through(record_file)
+
+
+def test_a_record_that_differs_from_the_first_is_explained(tmp_path):
+    spec = records.classifier_spec(2)
+    features = {"input_mask": [1, 1], "segment_ids": [0, 1], "label_ids": [3]}
+    good = make_example(input_ids=[5, 6], **features)
+    bad = make_example(input_ids=[5, 6, 7], **features)
+    path = write_raw(tmp_path / "a", *[good] * 50, bad)
+    records.check([path], spec)
+    with pytest.raises(ValueError, match="a, record 51: .*--max_seq_length=3, but"):
+        batching.read_all([path], spec)
+
+
+def test_other_errors_are_left_alone(record_file):
+    with (
+        pytest.raises(tf.errors.InvalidArgumentError, match="indices"),
+        records.damage_explained([record_file], SPEC),
+    ):
+        raise tf.errors.InvalidArgumentError(None, None, "indices are out of range")
