@@ -45,6 +45,12 @@ def define_flags():
     flags.DEFINE_integer(
         "max_seq_length", 128, "Tokens an example; longer ones are cut.", 3
     )
+    flags.DEFINE_bool(
+        "pad_to_max",
+        False,
+        "Pad every batch to --max_seq_length instead of to its longest example: slower, "
+        "but of one shape, as TPUs want it.",
+    )
     flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training set.", 0.0)
     flags.DEFINE_float(
         "warmup_proportion", 0.1, "Share of the updates used for warm-up.", 0.0, 1.0
@@ -70,6 +76,11 @@ def find_task(output_dir):
     else:
         labels = classification.read_labels(os.path.join(output_dir, "labels.json"))
     return task.with_labels(labels)
+
+
+def trimmed(batches):
+    """The batches without columns of padding, unless --pad_to_max asks for them."""
+    return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
 
 
 def suffix(split):
@@ -155,8 +166,8 @@ def train(strategy, model, arrays):
     plan = training.Plan(steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size)
 
     def batches_from(step):
-        return batching.in_memory_batches(
-            arrays, FLAGS.train_batch_size, FLAGS.seed, step
+        return trimmed(
+            batching.in_memory_batches(arrays, FLAGS.train_batch_size, FLAGS.seed, step)
         )
 
     training.train(trainer, batches_from, plan, FLAGS.output_dir)
@@ -173,7 +184,9 @@ def evaluate(strategy, model, metric_names, arrays):
             "losses": losses.classification_losses(outputs, batch),
         }
 
-    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
+    batches = trimmed(
+        batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
+    )
     rows = training.rows(strategy, model, batches, measure, "evaluating")
     return metrics.scores(rows, metric_names)
 
@@ -181,7 +194,9 @@ def evaluate(strategy, model, metric_names, arrays):
 def predict(strategy, model, labels, data, suffix):
     """Writes test_results.tsv as the original, and predictions.tsv with a header."""
     examples, arrays = data
-    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
+    batches = trimmed(
+        batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
+    )
 
     def measure(outputs, _):
         return {"probabilities": losses.softmax(outputs["logits"])}
