@@ -39,8 +39,7 @@ def latest(folder):
     prefix = os.path.join(folder, os.path.basename(state.model_checkpoint_path))
     if not os.path.isfile(f"{prefix}.index"):
         raise FileNotFoundError(
-            f"{folder}/checkpoint names {os.path.basename(prefix)}, but there is no "
-            f"{prefix}.index"
+            f"{folder}/checkpoint names {prefix}, which is not there"
         )
     return prefix
 
@@ -64,13 +63,11 @@ def _in_folder(folder):
 
 
 def locate(path):
-    """Finds out which checkpoint a path means.
+    """The TF1 prefix or Hugging Face weights file that a path means.
 
     Args:
-        path: str; a TF1 prefix (or one of its files), a Hugging Face weights file, or
-            a folder that holds one of these or a `checkpoint` state file.
-    Returns:
-        str, a TF1 prefix or a Hugging Face weights file.
+        path: str; one of these, a file of a TF1 checkpoint, or a folder that holds one
+            checkpoint or a `checkpoint` state file.
     Raises:
         FileNotFoundError: there is nothing, or only a part of a checkpoint.
         ValueError: the folder holds several, or the file is of no known format.
@@ -213,6 +210,9 @@ def _update_state(folder, name, max_to_keep):
     try:
         pathlib.Path(partial).write_text("".join(quoted), "utf-8")
         os.replace(partial, os.path.join(folder, "checkpoint"))
+    except OSError as error:
+        reason = f"could not be written: {error.strerror}"
+        raise OSError(f"{folder}/checkpoint {reason}") from None
     finally:
         _remove(partial)
     for old in names[: -len(kept)]:

@@ -236,6 +236,10 @@ def staged_folder(folder):
         yield staged
         for path in sorted(staged.iterdir()):
             os.replace(path, folder / path.name)
+    except OSError as error:
+        if error.filename or not error.strerror:
+            raise
+        raise OSError(f"{folder} could not be written: {error.strerror}") from None
     finally:
         shutil.rmtree(staged)
         if not existed and not any(folder.iterdir()):
@@ -276,6 +280,8 @@ def write(folder, weights, config, tokenizer=None, labels=None, architecture=Non
             safetensors.numpy.save_file(tensors, path, {"format": "pt"})
         except safetensors.SafetensorError as error:
             raise OSError(f"{folder} could not be written: {error}") from None
+        # safetensors lets nobody else read it.
+        shutil.copymode(staged / "config.json", path)
 
 
 def _write_json(path, values):

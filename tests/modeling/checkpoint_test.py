@@ -82,7 +82,7 @@ def test_latest_of_a_folder_without_state_file(tmp_path):
 
 def test_state_file_that_names_nothing_is_refused(tiny_tf1):
     (tiny_tf1 / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-7"\n')
-    with pytest.raises(FileNotFoundError, match="names model.ckpt-7, but there is no"):
+    with pytest.raises(FileNotFoundError, match="names .*model.ckpt-7, which is not"):
         checkpoint.read(tiny_tf1)
 
 

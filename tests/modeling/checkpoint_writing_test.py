@@ -135,3 +135,26 @@ def test_full_disk_leaves_what_was_there(tmp_path):
             checkpoint.write_tf1(tmp_path / name, large, max_to_keep=1)
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert after == before
+
+
+def test_full_disk_at_the_state_file_is_named(tmp_path):
+    checkpoint.write_tf1(tmp_path / "model.ckpt-1", some_weights(1))
+    before = (tmp_path / "checkpoint").read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # With so many names the state file is larger than the checkpoint itself.
+    names = [f"model.ckpt-{'x' * 40}{k}" for k in range(100)]
+    for name in names:
+        (tmp_path / f"{name}.index").write_text("")
+    lines = [f'all_model_checkpoint_paths: "{name}"\n' for name in names]
+    (tmp_path / "checkpoint").write_bytes(before + "".join(lines).encode())
+    before = (tmp_path / "checkpoint").read_bytes()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        with pytest.raises(
+            OSError, match="checkpoint could not be written: File too l"
+        ):
+            checkpoint.write_tf1(tmp_path / "model.ckpt-2", some_weights(2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (tmp_path / "checkpoint").read_bytes() == before
+    assert checkpoint.latest(str(tmp_path)) == str(tmp_path / "model.ckpt-1")

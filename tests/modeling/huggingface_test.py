@@ -1,5 +1,6 @@
 """Hugging Face folders; the oracles are folders that transformers wrote."""
 
+import errno
 import json
 import os
 import resource
@@ -199,6 +200,8 @@ def test_classifier_of_the_original(golden, tmp_path, original):
     assert values["hidden_act"] == "gelu_new"
     assert read_json(folder / "tokenizer_config.json")["do_lower_case"] is False
     assert (folder / "vocab.txt").read_bytes() == vocab.read_bytes()
+    modes = {path.stat().st_mode for path in folder.iterdir() if path.suffix != ".txt"}
+    assert len(modes) == 1  # whoever may read the config may read the weights
 
 
 def test_labels_that_do_not_fit_are_refused(tmp_path, original):
@@ -217,6 +220,23 @@ def test_other_files_of_the_folder_stay(tmp_path, original):
     assert sorted(os.listdir(tmp_path)) == [
         *("README.md", "config.json", "model.safetensors")
     ]
+
+
+def test_vocabulary_that_is_not_there_is_named(tmp_path, original):
+    vocab = tmp_path / "no" / "vocab.txt"
+    with pytest.raises(FileNotFoundError, match="no/vocab.txt"):
+        huggingface.write(tmp_path / "x", *original, (vocab, True))
+    assert os.listdir(tmp_path) == []
+
+
+def test_full_disk_is_named_also_by_a_small_file(tmp_path):
+    error = OSError(errno.ENOSPC, "No space left on device")
+    with (
+        pytest.raises(OSError, match="x could not be written: No space left on device"),
+        huggingface.staged_folder(tmp_path / "x"),
+    ):
+        raise error
+    assert os.listdir(tmp_path) == []
 
 
 def test_full_disk_leaves_what_was_there(golden, tmp_path, original):
