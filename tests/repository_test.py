@@ -1,11 +1,13 @@
 """What the repository promises about its own files: sample data, scripts, documents."""
 
+import ast
 import csv
 import hashlib
 import os
 import pathlib
 import re
 import subprocess
+import sys
 from collections import Counter, defaultdict
 
 import pytest
@@ -125,6 +127,29 @@ def test_every_module_has_a_test_of_the_same_name(package):
     assert modules - tests == set()
 
 
+def test_requirements_name_what_is_imported():
+    """Also what TensorFlow would bring anyway: it may stop doing so."""
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    required = set(re.findall(r"^([a-z0-9-]+)", text, re.M))
+    files = [*ROOT.glob("*.py"), *(p for n in PACKAGES for p in ROOT.glob(f"{n}/*.py"))]
+    imported = set()
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module.split(".")[0])
+    own = {path.stem for path in files} | set(PACKAGES)
+    distributions = {"absl": "absl-py", "google": "protobuf"}
+    needed = {
+        distributions.get(name, name.replace("_", "-"))
+        for name in imported - own - set(sys.stdlib_module_names)
+    }
+    # tf.summary works only where tensorboard is installed.
+    assert required - needed == {"tensorboard"}
+    assert needed - required == set()
+
+
 def test_changelog_has_dated_or_unreleased_sections():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     sections = re.findall(r"^## (.*)$", changelog, re.M)
@@ -133,23 +158,37 @@ def test_changelog_has_dated_or_unreleased_sections():
     assert [s for s in sections if not re.match(dated, s)] == []
 
 
-def readme_tree() -> list[str]:
-    """Paths of the tree in README.md: the code block whose first line is README.md."""
-    path = ROOT / "README.md"
-    if not path.exists():
-        pytest.skip("README.md is not written yet")
-    block = re.search(r"```\w*\n(README\.md .*?)```", path.read_text("utf-8"), re.S)
-    assert block, "README.md shows the tree in a code block that starts with README.md"
-    paths, folder = [], ""
-    for line in block[1].splitlines():
-        for name in re.split(r", ", re.split(r" {2,}", line.strip())[0]):
-            if not line.startswith(" "):
-                folder = ""
-            paths.append(folder + name)
-        if not line.startswith(" ") and line.split(" ")[0].endswith("/"):
-            folder = line.split(" ")[0]
-    return paths
-
-
 def test_every_path_of_the_readme_tree_exists():
-    assert [path for path in readme_tree() if not (ROOT / path).exists()] == []
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    tree = re.search(r"^## The tree\n+```\n(.*?)```", readme, re.M | re.S)[1]
+    paths = re.findall(r"^([\w./]+)(?:  |$)", tree, re.M)
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def commands(text: str) -> list[tuple[str, list[str]]]:
+    """(script, flag names) of each command line of a script in a document."""
+    joined = text.replace("\\\n", " ")
+    found = re.findall(r"(\w+\.py)((?: +[^\s#;|]+)*)", joined)
+    return [(script, re.findall(r"--(\w+)", rest)) for script, rest in found]
+
+
+def defined_flags(script: str) -> set[str]:
+    text = (ROOT / script).read_text("utf-8") + (ROOT / "common_flags.py").read_text()
+    names = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text))
+    return names | {"help", "verbosity"}
+
+
+@pytest.mark.parametrize("document", ["README.md", "quickstart.sh"])
+def test_commands_shown_use_flags_that_exist(document):
+    shown = commands((ROOT / document).read_text(encoding="utf-8"))
+    shown = [(script, flags) for script, flags in shown if flags]
+    assert {script for script, _ in shown} >= {"run_classifier.py"}
+    unknown = {
+        f"{script} --{flag}"
+        for script, flags in shown
+        for flag in flags
+        if flag not in defined_flags(script)
+        and flag.removeprefix("no") not in defined_flags(script)
+    }
+    assert unknown == set()
