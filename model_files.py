@@ -3,7 +3,7 @@
 import os
 
 from data import tokenization
-from modeling import checkpoint
+from modeling import checkpoint, huggingface
 from modeling import config as config_lib
 
 
@@ -14,6 +14,8 @@ def read_config(bert_config_file, init_checkpoint):
         ValueError: neither says it.
     """
     if bert_config_file:
+        if huggingface.is_config(bert_config_file):  # in which "gelu" is another one
+            return huggingface.read_config(bert_config_file)
         return config_lib.BertConfig.from_json_file(bert_config_file)
     config = checkpoint.read_config(init_checkpoint) if init_checkpoint else None
     if config is None:
