@@ -156,15 +156,17 @@ def in_memory_evaluation_batches(
 def trim_padding(
     batch: dict[str, tf.Tensor], multiple: int = 8
 ) -> dict[str, tf.Tensor]:
-    """Cuts off the columns that are padding in every row; for `Dataset.map`.
+    """Cuts off the columns that are padding in every sequence; for `Dataset.map`.
+
+    Sequences are along the last axis, whether a row is one or several (choices).
 
     Attention gives padding no weight, so the results are those of the whole batch. The
     length becomes dynamic, rounded up to a multiple, within what there was.
     """
-    length = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=1))
+    length = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=-1))
     length = -(-tf.maximum(length, 1) // multiple) * multiple
     names = ("input_ids", "input_mask", "segment_ids")
-    return batch | {name: batch[name][:, :length] for name in names}
+    return batch | {name: batch[name][..., :length] for name in names}
 
 
 def _to_tensors(data: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:

@@ -8,6 +8,7 @@ one. `data/batching.py` says in which order records are read.
 import contextlib
 import dataclasses
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -15,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import message
 
+_SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 _TOKEN_IDS = ("input_ids", "masked_lm_ids")
 
 
@@ -28,6 +30,8 @@ class Feature:
         flag: the flag that decides on `length`, if there is one.
         is_scalar: of length 1, and [B] in a batch, where others are [B, length].
         default: stands in where a record lacks the feature.
+        num_choices: in a record so many times `length` values stand in a row; they are
+            [B, num_choices, length] in a batch.
     """
 
     length: int
@@ -35,6 +39,19 @@ class Feature:
     flag: str | None = None
     is_scalar: bool = False
     default: int | None = None
+    num_choices: int | None = None
+
+    @property
+    def shape(self) -> list[int]:
+        """Of one record's entry of a batch."""
+        if self.is_scalar:
+            return []
+        return [self.num_choices, self.length] if self.num_choices else [self.length]
+
+    @property
+    def size(self) -> int:
+        """The number of values in a record."""
+        return math.prod(self.shape)
 
 
 Spec = dict[str, Feature]
@@ -60,17 +77,24 @@ def classifier_spec(max_seq_length: int) -> Spec:
     }
 
 
+def multiple_choice_spec(num_choices: int, max_seq_length: int) -> Spec:
+    """Layout of choices among sequences, [B, num_choices, max_seq_length]."""
+    # No flag: whether it or the number of choices is another, a length does not tell.
+    sequences = Feature(max_seq_length, num_choices=num_choices)
+    return classifier_spec(max_seq_length) | dict.fromkeys(_SEQUENCES, sequences)
+
+
 def _sequence_spec(max_seq_length: int) -> Spec:
-    names = ("input_ids", "input_mask", "segment_ids")
-    return {name: Feature(max_seq_length, flag="max_seq_length") for name in names}
+    return dict.fromkeys(_SEQUENCES, Feature(max_seq_length, flag="max_seq_length"))
 
 
 def parse(serialized: tf.Tensor, spec: Spec) -> dict[str, tf.Tensor]:
     """Records, string [B], to a batch; integers become int32."""
     layout = {}
     for name, feature in spec.items():
-        shape = [] if feature.is_scalar else [feature.length]
-        layout[name] = tf.io.FixedLenFeature(shape, feature.dtype, feature.default)
+        layout[name] = tf.io.FixedLenFeature(
+            feature.shape, feature.dtype, feature.default
+        )
     parsed = tf.io.parse_example(serialized, layout)
     return {
         name: tf.cast(values, tf.int32) if values.dtype == tf.int64 else values
@@ -136,13 +160,13 @@ def _serialize(
         columns = []
         for name, feature in spec.items():
             rows = np.asarray(batch[name])
-            shape = (len(rows),) if feature.is_scalar else (len(rows), feature.length)
+            shape = (len(rows), *feature.shape)
             if rows.shape != shape:
                 raise ValueError(
                     f"{name} must have shape {shape} in the records, got {rows.shape}"
                 )
             # Plain numbers go into protocol buffers faster than arrays do.
-            rows = rows.reshape(len(rows), feature.length)
+            rows = rows.reshape(len(rows), feature.size)
             columns.append(rows.astype(feature.dtype).tolist())
         for row in zip(*columns, strict=True):
             example = tf.train.Example()
@@ -281,7 +305,7 @@ def _find_problem(
             return f"it has no {name}, only {', '.join(sorted(features))}; {hint}"
         kind = "int64_list" if feature.dtype == "int64" else "float_list"
         values = getattr(features[name], kind).value
-        if len(values) == feature.length:
+        if len(values) == feature.size:
             if vocab_size and name in _TOKEN_IDS and max(values) >= vocab_size:
                 return (
                     f"{name} holds {max(values)}, but the model's vocab_size is"
@@ -291,7 +315,7 @@ def _find_problem(
         elif feature.flag and values:
             lengths[feature.flag] = (len(values), feature.length)
         else:
-            wanted = f"{feature.length} values of type {feature.dtype}"
+            wanted = f"{feature.size} values of type {feature.dtype}"
             return f"{name} should have {wanted}, but has {len(values)}; {hint}"
     if not lengths:
         return None

@@ -90,6 +90,10 @@ def record_file(tmp_path):
             records.pretraining_spec(9, 4),
             "--max_seq_length=8 --max_predictions_per_seq=3, but",
         ),
+        (
+            records.multiple_choice_spec(2, 8),
+            "input_ids should have 16 values of type int64, but has 8",
+        ),
         (records.classifier_spec(8), "has no label_ids, only input_ids, .*by magic"),
         (
             {"next_sentence_labels": records.Feature(2)},

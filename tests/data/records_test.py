@@ -17,7 +17,7 @@ def make_data(num_rows, spec, seed=0):
     rng = np.random.default_rng(seed)
     data = {}
     for name, feature in spec.items():
-        shape = (num_rows,) if feature.is_scalar else (num_rows, feature.length)
+        shape = (num_rows, *feature.shape)
         dtype = np.int32 if feature.dtype == "int64" else np.float32
         data[name] = rng.integers(0, 100, shape).astype(dtype)
     return data
@@ -140,6 +140,22 @@ def test_shapes_are_static():
     assert shapes["input_ids"] == [4, 8]
     assert shapes["masked_lm_weights"] == [4, 3]
     assert shapes["next_sentence_labels"] == [4, 1]
+
+
+def test_choices_stand_in_a_row_in_a_record(tmp_path):
+    spec = records.multiple_choice_spec(3, 8)
+    data = make_data(5, spec)
+    assert data["input_ids"].shape == (5, 3, 8)
+    path = str(tmp_path / "choices.tfrecord")
+    records.write(path, data, spec)
+    records.check([path], spec)
+    for row, serialized in enumerate(tf.data.TFRecordDataset(path)):
+        features = tf.train.Example.FromString(serialized.numpy()).features.feature
+        assert set(features) == set(data)
+        for name, entry in features.items():
+            assert list(entry.int64_list.value) == data[name][row].ravel().tolist()
+    for name, values in batching.read_all([path], spec).items():
+        np.testing.assert_array_equal(values, data[name], strict=True)
 
 
 def test_records_go_to_the_files_in_turn(tmp_path):
