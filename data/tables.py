@@ -94,12 +94,15 @@ def read_tsv(path: str | pathlib.Path) -> Iterator[tuple[int, list[str]]]:
         yield number, line.split("\t")
 
 
-def read_csv(path: str | pathlib.Path) -> Iterator[tuple[int, list[str]]]:
+def read_csv(
+    path: str | pathlib.Path, delimiter: str = ","
+) -> Iterator[tuple[int, list[str]]]:
     """Yields (number of the row's first line, cells), with the quoting of RFC 4180."""
     csv.field_size_limit(sys.maxsize)  # a cell may be a whole document
 
     def rows() -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader((line for _, line in read_lines(path)), strict=True)
+        lines = (line for _, line in read_lines(path))
+        reader = csv.reader(lines, strict=True, delimiter=delimiter)
         while True:
             number = reader.line_num + 1
             try:
@@ -158,9 +161,12 @@ def _column_indices(
     return [header.index(name) for name in columns]
 
 
-def _cells(
-    path: pathlib.Path, rows: Iterator[tuple[int, list[str]]], columns: Sequence[str]
+def select(
+    path: str | pathlib.Path,
+    rows: Iterator[tuple[int, list[str]]],
+    columns: Sequence[str],
 ) -> Iterator[tuple[int, int, list[str]]]:
+    """Picks columns from what `read_tsv` or `read_csv` yields; see `read_columns`."""
     has_header = not all(name.isdecimal() for name in columns)
     line, header = next(rows, (1, columns)) if has_header else (1, None)
     indices = _column_indices(f"{path}, line {line}", header, columns)
@@ -210,7 +216,7 @@ def read_columns(
             yield line, number, [_json_cell(where, row, name) for name in columns]
     else:
         rows = read_tsv(path) if suffix == ".tsv" else read_csv(path)
-        for cells in _cells(path, rows, columns):
+        for cells in select(path, rows, columns):
             empty = False
             yield cells
     if empty:

@@ -161,3 +161,10 @@ def test_no_file_and_a_folder(tmp_path):
     (tmp_path / "t.tsv").mkdir()
     with pytest.raises(ValueError, match="t.tsv is a folder"):
         list(tables.read_columns(tmp_path / "t.tsv", ["a"]))
+
+
+def test_quoting_with_another_delimiter(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id\ttext\n1\t"a ""b"", c"\n2\td, e\n', encoding="utf-8")
+    rows = [cells for _, cells in tables.read_csv(path, delimiter="\t")]
+    assert rows == [["id", "text"], ["1", 'a "b", c'], ["2", "d, e"]]
