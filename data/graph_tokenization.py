@@ -113,7 +113,8 @@ class GraphTokenizer(tf.Module):
         vocab = tokenization.load_vocab(vocab_file)
         self.do_lower_case = do_lower_case
         self._cls_id, self._sep_id = vocab["[CLS]"], vocab["[SEP]"]
-        # The op takes no empty piece, and no text holds one.
+        # No text holds an empty piece. Ids are looked up, since a vocabulary with a
+        # token on two lines skips one.
         pieces = [token for token in vocab if token not in ("", "##")]
         self._wordpiece = tensorflow_text.FastWordpieceTokenizer(
             pieces,
@@ -138,20 +139,24 @@ class GraphTokenizer(tf.Module):
         Returns:
             int32 [N, (pieces)].
         """
-        with tf.device("CPU"):  # Where the ops on strings are.
-            # The spaces keep each text's marks and sigmas from those of its neighbours.
-            text = tf.strings.join([" ", text, " "])
-            codes = tf.strings.unicode_decode(text, "UTF-8", errors="ignore")
-            words = tf.strings.split(self._space_words(codes))  # [N, (words)]
+        words = self.words(text)  # [N, (words)]
+        with tf.device("CPU"):
             lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
             is_long = lengths > tokenization.MAX_CHARS_PER_WORD
             # More bytes than the op takes for a word: it gives [UNK].
             unknown = "?" * (4 * tokenization.MAX_CHARS_PER_WORD + 1)
-            words = words.with_flat_values(
-                tf.where(is_long, unknown, words.flat_values)
-            )
-            pieces = self._wordpiece.tokenize(words).merge_dims(-2, -1)
+            flat_words = tf.where(is_long, unknown, words.flat_values)
+            pieces = self._wordpiece.tokenize(words.with_flat_values(flat_words))
+            pieces = pieces.merge_dims(-2, -1)
             return pieces.with_flat_values(tf.gather(self._ids, pieces.flat_values))
+
+    def words(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """As `BasicTokenizer.tokenize`: string [N] to string [N, (words)]."""
+        with tf.device("CPU"):  # The ops on strings have no other kernels.
+            # The space keeps a text's marks and sigmas from those of the text before.
+            text = tf.strings.join([" ", text])
+            codes = tf.strings.unicode_decode(text, "UTF-8", errors="ignore")
+            return tf.strings.split(self._space_words(codes))
 
     def pack(
         self,
@@ -187,19 +192,17 @@ class GraphTokenizer(tf.Module):
                     tf.zeros([0], tf.int32), tf.zeros([num_texts], tf.int64)
                 )
             length_a, length_b = ids_a.row_lengths(), ids_b.row_lengths()  # [N]
-            room = (
-                tf.cast(max_seq_length, tf.int64) - 2 - tf.cast(length_b > 0, tf.int64)
-            )
+            is_pair = tf.cast(length_b > 0, tf.int64)
+            room = tf.cast(max_seq_length, tf.int64) - 2 - is_pair
             # What taking away one by one from the longer, or from b, comes to.
-            length_a = tf.minimum(
-                length_a, tf.maximum(room - length_b, (room + 1) // 2)
-            )
+            half = (room + 1) // 2
+            length_a = tf.minimum(length_a, tf.maximum(room - length_b, half))
             length_b = tf.minimum(length_b, room - length_a)
-            has_b = tf.cast(length_b > 0, tf.int64)
+            is_pair = tf.cast(length_b > 0, tf.int64)  # If b has been cut away: no.
             cls = tf.fill([num_texts, 1], self._cls_id)
             sep = tf.fill([num_texts, 1], self._sep_id)
             first = tf.concat([cls, _cut(ids_a, length_a), sep], axis=1)
-            second = tf.concat([_cut(ids_b, length_b), _cut(sep, has_b)], axis=1)
+            second = tf.concat([_cut(ids_b, length_b), _cut(sep, is_pair)], axis=1)
             segments = [tf.zeros_like(first), tf.ones_like(second)]
             ids = tf.concat([first, second], axis=1)
             return {
