@@ -154,6 +154,41 @@ def define_training(train_batch_size=32, learning_rate=5e-5):
     )
 
 
+def define_fine_tuning(num_train_epochs=3.0):
+    """How long to fine-tune and what of the model."""
+    flags.DEFINE_float(
+        "num_train_epochs", num_train_epochs, "Passes over the training set.", 0.0
+    )
+    flags.DEFINE_float(
+        "warmup_proportion", 0.1, "Share of the updates used for warm-up.", 0.0, 1.0
+    )
+    flags.DEFINE_bool(
+        "pad_to_max",
+        False,
+        "Pad every batch to --max_seq_length instead of to its longest example: "
+        "slower, but of one shape, as TPUs want it.",
+    )
+    flags.DEFINE_integer(
+        "freeze_layers",
+        -1,
+        "Leave the embeddings and so many encoder layers as they are; -1: train all.",
+        -1,
+    )
+    flags.DEFINE_bool(
+        "keep_best",
+        False,
+        "Evaluate the dev set at every checkpoint, keep the best in OUTPUT_DIR/best "
+        "and use it for evaluation and prediction.",
+    )
+    flags.DEFINE_integer(
+        "patience",
+        0,
+        "With --keep_best: stop after so many checkpoints without a better one; "
+        "0: never.",
+        0,
+    )
+
+
 def define_tpu():
     """The original's TPU flags."""
     flags.DEFINE_bool("use_tpu", False, "Run on a TPU.")

@@ -22,6 +22,7 @@ import common_flags
 import model_files
 import run_directory
 import training
+import validation
 from data import batching, classification, features, glue, records, tokenization
 from metrics import classification as metrics
 from modeling import losses, models, optimization
@@ -33,6 +34,7 @@ def define_flags():
     common_flags.define_model()
     common_flags.define_text()
     common_flags.define_training()
+    common_flags.define_fine_tuning()
     common_flags.define_tpu()
     flags.DEFINE_string(
         "task_name", None, "cola, mnli, mrpc, sst-2, xnli or own.", required=True
@@ -44,16 +46,6 @@ def define_flags():
     flags.DEFINE_integer("predict_batch_size", 8, "Examples a batch in prediction.", 1)
     flags.DEFINE_integer(
         "max_seq_length", 128, "Tokens an example; longer ones are cut.", 3
-    )
-    flags.DEFINE_bool(
-        "pad_to_max",
-        False,
-        "Pad every batch to --max_seq_length instead of to its longest example: slower, "
-        "but of one shape, as TPUs want it.",
-    )
-    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training set.", 0.0)
-    flags.DEFINE_float(
-        "warmup_proportion", 0.1, "Share of the updates used for warm-up.", 0.0, 1.0
     )
     flags.DEFINE_string("text_column", "text", "Task own: column of the text.")
     flags.DEFINE_string(
@@ -129,15 +121,18 @@ def main():
         training.set_seed(FLAGS.seed)
         model = models.BertForSequenceClassification(config, len(task.labels))
 
+    scorer = training.Forward(strategy, model, measure)
     if FLAGS.do_train:
         _, arrays = read("train", "train")
-        step = train(strategy, model, arrays)
+        step = train(strategy, model, arrays, make_validation(scorer, task, read))
     else:
         step = training.load_latest(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+    if FLAGS.keep_best:
+        step = training.load_best(model, FLAGS.output_dir)
     if FLAGS.do_eval:
         for split in task.splits("dev"):
             _, arrays = read(split, f"eval{suffix(split)}")
-            results = evaluate(strategy, model, task.metrics, arrays)
+            results = evaluate(scorer, task.metrics, arrays)
             run_directory.write_results(
                 FLAGS.output_dir,
                 f"eval_results{suffix(split)}",
@@ -149,7 +144,37 @@ def main():
             predict(strategy, model, task.labels, (examples, arrays), suffix(split))
 
 
-def train(strategy, model, arrays):
+def measure(outputs, batch):
+    """What metrics.classification scores."""
+    return {
+        "logits": outputs["logits"],
+        "label_ids": batch["label_ids"],
+        "losses": losses.classification_losses(outputs, batch),
+    }
+
+
+def evaluate(scorer, metric_names, arrays):
+    """Scores of a labelled data set."""
+    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
+    rows = scorer.rows(trimmed(batches), "evaluating")
+    return metrics.scores(rows, metric_names)
+
+
+def make_validation(scorer, task, read):
+    """The Validation that --keep_best asks for, on the first dev set, or None."""
+    if not FLAGS.keep_best:
+        return None
+    split = task.splits("dev")[0]
+    _, arrays = read(split, f"eval{suffix(split)}")
+    return validation.Validation(
+        FLAGS.output_dir,
+        lambda: evaluate(scorer, task.metrics, arrays),
+        f"eval_{task.metrics[0]}",
+        FLAGS.patience,
+    )
+
+
+def train(strategy, model, arrays, checked):
     """Trains, or resumes; returns the number of updates done."""
     num_examples = len(arrays["label_ids"])
     steps = int(num_examples / FLAGS.train_batch_size * FLAGS.num_train_epochs)
@@ -157,7 +182,11 @@ def train(strategy, model, arrays):
         FLAGS.learning_rate, steps, int(steps * FLAGS.warmup_proportion)
     )
     optimizer = training.make_optimizer(
-        strategy, model, schedule, FLAGS.bias_correction
+        strategy,
+        model,
+        schedule,
+        FLAGS.bias_correction,
+        training.frozen_layers(FLAGS.freeze_layers),
     )
     trainer = training.Trainer(
         strategy, model, optimizer, losses.CLASSIFICATION, FLAGS.seed
@@ -170,38 +199,21 @@ def train(strategy, model, arrays):
             batching.in_memory_batches(arrays, FLAGS.train_batch_size, FLAGS.seed, step)
         )
 
-    training.train(trainer, batches_from, plan, FLAGS.output_dir)
+    training.train(trainer, batches_from, plan, FLAGS.output_dir, checked)
     return trainer.step
-
-
-def evaluate(strategy, model, metric_names, arrays):
-    """Scores of a labelled data set."""
-
-    def measure(outputs, batch):
-        return {
-            "logits": outputs["logits"],
-            "label_ids": batch["label_ids"],
-            "losses": losses.classification_losses(outputs, batch),
-        }
-
-    batches = trimmed(
-        batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
-    )
-    rows = training.rows(strategy, model, batches, measure, "evaluating")
-    return metrics.scores(rows, metric_names)
 
 
 def predict(strategy, model, labels, data, suffix):
     """Writes test_results.tsv as the original, and predictions.tsv with a header."""
     examples, arrays = data
-    batches = trimmed(
-        batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
+    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
+    rows = training.rows(
+        strategy,
+        model,
+        trimmed(batches),
+        lambda outputs, _: {"probabilities": losses.softmax(outputs["logits"])},
+        "predicting",
     )
-
-    def measure(outputs, _):
-        return {"probabilities": losses.softmax(outputs["logits"])}
-
-    rows = training.rows(strategy, model, batches, measure, "predicting")
     probabilities = np.concatenate([row["probabilities"] for row in rows])
     run_directory.write_table(
         f"{FLAGS.output_dir}/test_results{suffix}.tsv", probabilities

@@ -11,6 +11,7 @@ and the dropout masks are functions of the step, and a checkpoint holds the rest
 import dataclasses
 import math
 import os
+import re
 
 import keras
 import tensorflow as tf
@@ -21,6 +22,7 @@ import run_directory
 from modeling import checkpoint, layers, optimization
 
 CHECKPOINTS_KEPT = 5  # as in the original
+BEST = "best"  # folder of the best checkpoint within the run's
 
 
 def make_strategy(use_tpu=False, tpu_name=None, tpu_zone=None, gcp_project=None):
@@ -50,12 +52,29 @@ def set_seed(seed):
     keras.utils.set_random_seed(seed)
 
 
-def make_optimizer(strategy, model, schedule, bias_correction=False):
-    """AdamWeightDecay of all weights of a model, under the strategy."""
+def make_optimizer(
+    strategy, model, schedule, bias_correction=False, frozen=re.compile("(?!)")
+):
+    """AdamWeightDecay of a model's weights, under the strategy.
+
+    Args:
+        frozen: re.Pattern; weights whose name in the checkpoint it matches from the
+            start stay as they are. Default: none.
+    """
+    weights = checkpoint.weight_names(model)
+    trained = {name: w for name, w in weights.items() if not frozen.match(name)}
     with strategy.scope():
         return optimization.AdamWeightDecay(
-            checkpoint.weight_names(model), schedule, bias_correction=bias_correction
+            trained, schedule, bias_correction=bias_correction
         )
+
+
+def frozen_layers(count):
+    """Pattern of the embeddings and the first `count` encoder layers; none below 0."""
+    if count < 0:
+        return re.compile("(?!)")
+    layers_ = "|".join(f"encoder/layer_{i}/" for i in range(count))
+    return re.compile(f"bert/(embeddings/{'|' + layers_ if layers_ else ''})")
 
 
 class Trainer:
@@ -176,6 +195,13 @@ def load(model, path):
     logging.info("weights from %s\n%s", path, report.table())
 
 
+def load_best(model, output_dir):
+    """Loads the checkpoint that --keep_best kept; returns its number of updates."""
+    folder = os.path.join(output_dir, BEST)
+    load(model, folder)
+    return int(checkpoint.read(folder, with_slots=True)["global_step"])
+
+
 def load_latest(model, output_dir, init_checkpoint):
     """Loads what evaluation needs: the folder's latest checkpoint, or the initial one.
 
@@ -209,7 +235,7 @@ class Plan:
         return max(1, min(100, self.num_train_steps // 20))
 
 
-def train(trainer, batches_from, plan, output_dir):
+def train(trainer, batches_from, plan, output_dir, validation=None):
     """Trains until `plan.num_train_steps` updates are done, from wherever it stands.
 
     Checkpoints are written at the start, every `save_checkpoints_steps` and at the end.
@@ -220,6 +246,7 @@ def train(trainer, batches_from, plan, output_dir):
             tf.data.Dataset of the global batches that follow, without end.
         plan: Plan.
         output_dir: str.
+        validation: validation.Validation, asked after every checkpoint, may end it.
     Raises:
         ValueError: the loss is not finite; names the step.
     """
@@ -234,6 +261,8 @@ def train(trainer, batches_from, plan, output_dir):
         return
     if step == 0:
         trainer.save(output_dir)
+    elif validation and validation.should_stop(trainer):
+        return
     log = run_directory.TrainingLog(output_dir, step, target)
     dataset = trainer.strategy.experimental_distribute_dataset(batches_from(step))
     iterator, results = iter(dataset), []
@@ -246,6 +275,8 @@ def train(trainer, batches_from, plan, output_dir):
             results = []
         if save:
             trainer.save(output_dir)
+            if validation and validation.should_stop(trainer):
+                return
 
 
 def _write(log, step, results, plan):
@@ -263,40 +294,52 @@ def _write(log, step, results, plan):
     log.write(step, values, len(results) * plan.batch_size, tokens)
 
 
-def rows(strategy, model, batches, measure, description):
-    """Runs a model without dropout over a data set, in order, and shows progress.
+class Forward:
+    """A model without dropout, compiled once, to run over data sets.
 
     Args:
         strategy: tf.distribute strategy.
         model: keras.Model.
-        batches: tf.data.Dataset of batches of fixed size with `is_real_example`, which
-            is 0 in the rows that fill up the last one.
         measure: function of (outputs, batch), giving a dict of name → [batch, ...].
-        description: str, shown beside the progress bar.
-    Yields:
-        for each batch a dict of name → np.ndarray with the real rows only.
     """
 
+    def __init__(self, strategy, model, measure):
+        self.strategy, self.model, self.measure = strategy, model, measure
+
+    def _replica(self, batch):
+        measured = self.measure(self.model(batch, training=False), batch)
+        return {**measured, "is_real_example": batch["is_real_example"]}
+
     @tf.function(reduce_retracing=True)
-    def forward(iterator):
-        def replica(batch):
-            measured = measure(model(batch, training=False), batch)
-            return {**measured, "is_real_example": batch["is_real_example"]}
+    def _next(self, iterator):
+        results = self.strategy.run(self._replica, args=(next(iterator),))
+        local = self.strategy.experimental_local_results
+        return {n: tf.concat(local(v), axis=0) for n, v in results.items()}
 
-        results = strategy.run(replica, args=(next(iterator),))
-        return {
-            n: tf.concat(strategy.experimental_local_results(v), axis=0)
-            for n, v in results.items()
-        }
+    def rows(self, batches, description):
+        """Goes over a data set, in order, and shows progress.
 
-    iterator = iter(strategy.experimental_distribute_dataset(batches))
-    total = int(batches.cardinality())  # negative where it is not known
-    with tqdm(total=max(total, 0) or None, desc=description, unit="batch") as progress:
-        while True:
-            try:
-                results = {n: v.numpy() for n, v in forward(iterator).items()}
-            except tf.errors.OutOfRangeError:
-                return
-            progress.update()
-            real = results.pop("is_real_example").astype(bool)
-            yield {name: value[real] for name, value in results.items()}
+        Args:
+            batches: tf.data.Dataset of batches with `is_real_example`, which is 0 in
+                the rows that fill up the last one.
+            description: str, shown beside the progress bar.
+        Yields:
+            for each batch a dict of name → np.ndarray with the real rows only.
+        """
+        iterator = iter(self.strategy.experimental_distribute_dataset(batches))
+        total = int(batches.cardinality())  # negative where it is not known
+        total = total if total >= 0 else None
+        with tqdm(total=total, desc=description, unit="batch") as progress:
+            while True:
+                try:
+                    results = {n: v.numpy() for n, v in self._next(iterator).items()}
+                except tf.errors.OutOfRangeError:
+                    return
+                progress.update()
+                real = results.pop("is_real_example").astype(bool)
+                yield {name: value[real] for name, value in results.items()}
+
+
+def rows(strategy, model, batches, measure, description):
+    """Runs a model over one data set; see `Forward`."""
+    return Forward(strategy, model, measure).rows(batches, description)

@@ -1,0 +1,143 @@
+"""Keeping the best checkpoint: which one, when to stop, and after a kill."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import training
+import validation
+from modeling import checkpoint, losses, models, optimization
+from modeling import config as config_lib
+
+CONFIG = config_lib.BertConfig(
+    vocab_size=20,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=16,
+)
+
+
+def make_trainer(frozen=-1):
+    """A tiny classifier and its trainer."""
+    strategy = training.make_strategy()
+    training.set_seed(3)
+    model = models.BertForSequenceClassification(CONFIG, 2)
+    optimizer = training.make_optimizer(
+        strategy,
+        model,
+        optimization.warmup_then_decay(1e-2, 20, 0),
+        frozen=training.frozen_layers(frozen),
+    )
+    return training.Trainer(strategy, model, optimizer, losses.CLASSIFICATION, 5)
+
+
+def batches_from(step):
+    """Endless made-up batches; a function of the step."""
+
+    def make(i):
+        ids = tf.random.stateless_uniform([4, 6], [7, i], 0, 20, tf.int32)
+        ones = tf.ones_like(ids)
+        return {"input_ids": ids, "input_mask": ones, "label_ids": ids[:, 0] % 2}
+
+    return tf.data.Dataset.range(step, 10**6).map(make)
+
+
+def train(folder, scores, patience, steps=20):
+    """Trains with a checkpoint every 2 updates, which get the scores in turn."""
+    trainer = make_trainer()
+    trainer.restore(folder)
+    asked = []
+
+    def evaluate():
+        asked.append(trainer.step)
+        return {"score": scores[trainer.step // 2 - 1]}
+
+    check = validation.Validation(folder, evaluate, "score", patience)
+    plan = training.Plan(steps, save_checkpoints_steps=2, batch_size=4)
+    training.train(trainer, batches_from, plan, folder, check)
+    return trainer, asked
+
+
+@pytest.mark.parametrize(
+    "scores, patience, best, last",
+    [
+        ([1, 3, 2, 2, 2, 2, 2, 2, 2, 9], 0, 20, 20),
+        ([1, 3, 2, 2, 2, 2, 2, 2, 2, 9], 3, 4, 10),
+        ([1, 3, 3, 3, 4, 2, 2, 2, 2, 9], 3, 10, 16),  # a tie is no improvement
+    ],
+)
+def test_the_best_is_kept_and_training_stops(tmp_path, scores, patience, best, last):
+    folder = str(tmp_path)
+    trainer, asked = train(folder, scores, patience)
+    assert trainer.step == last
+    assert asked == list(range(2, last + 1, 2))
+    assert len(list((tmp_path / "best").glob("*.index"))) == 1
+    model = make_trainer().model
+    assert training.load_best(model, folder) == best
+    # The same updates without validation give the same weights.
+    other = make_trainer()
+    plan = training.Plan(20, save_checkpoints_steps=best, batch_size=4)
+    training.train(other, batches_from, plan, str(tmp_path / "other"))
+    there = checkpoint.read(tmp_path / "other" / f"model.ckpt-{best}")
+    for name, weight in checkpoint.weight_names(model).items():
+        np.testing.assert_array_equal(weight.numpy(), there[name], err_msg=name)
+
+
+def test_resumed_it_decides_as_if_it_had_not_stopped(tmp_path):
+    scores = [1, 3, 2, 2, 2, 2, 2, 2, 2, 9]
+    train(str(tmp_path / "whole"), scores, 3)
+    folder = tmp_path / "broken"
+
+    class Killed(Exception):
+        pass
+
+    for crash in (2, 6, 8):  # while evaluating the checkpoint of that step
+        trainer = make_trainer()
+        trainer.restore(str(folder))
+
+        def evaluate(trainer=trainer, crash=crash):
+            if trainer.step == crash:
+                raise Killed
+            return {"score": scores[trainer.step // 2 - 1]}
+
+        check = validation.Validation(str(folder), evaluate, "score", 3)
+        plan = training.Plan(20, save_checkpoints_steps=2, batch_size=4)
+        with pytest.raises(Killed):
+            training.train(trainer, batches_from, plan, str(folder), check)
+    trainer, _ = train(str(folder), scores, 3)
+    assert trainer.step == 10
+    lines = [p.read_text() for p in tmp_path.glob("*/validation.jsonl")]
+    assert lines[0] == lines[1]
+    assert [json.loads(x)["step"] for x in lines[0].splitlines()] == [2, 4, 6, 8, 10]
+    # Started again it stays stopped, and asks nobody.
+    trainer, asked = train(str(folder), scores, 3)
+    assert (trainer.step, asked) == (10, [])
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 2])
+def test_frozen_layers_stay_and_the_others_move(count):
+    trainer = make_trainer(count)
+    names = checkpoint.weight_names(trainer.model)
+    before = {name: weight.numpy().copy() for name, weight in names.items()}
+    trainer.update(iter(batches_from(0)))
+    still = {n for n, w in names.items() if np.array_equal(w.numpy(), before[n])}
+    frozen = ["bert/embeddings/", "bert/encoder/layer_0/", "bert/encoder/layer_1/"]
+    frozen = tuple(frozen[: count + 1])
+    expected = {name for name in names if frozen and name.startswith(frozen)}
+    # Softmax ignores what the key bias adds to all scores: its gradient is 0 but for
+    # rounding, so it may or may not move.
+    biases = {name for name in names if name.endswith("key/bias")}
+    assert still - biases == expected - biases
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
+    trainer = make_trainer()
+    trainer.update = lambda _: {"loss": float("nan"), "tokens": 1}
+    plan = training.Plan(4, save_checkpoints_steps=2, batch_size=4)
+    with pytest.raises(ValueError, match="loss is nan between updates 1 and 1"):
+        training.train(trainer, batches_from, plan, str(tmp_path))
+    assert checkpoint.latest(tmp_path).endswith("model.ckpt-0")
