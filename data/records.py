@@ -84,6 +84,15 @@ def multiple_choice_spec(num_choices: int, max_seq_length: int) -> Spec:
     return classifier_spec(max_seq_length) | dict.fromkeys(_SEQUENCES, sequences)
 
 
+def squad_spec(max_seq_length: int, is_training: bool) -> Spec:
+    """Layout of questions with a part of their text."""
+    names = ["unique_ids"]
+    if is_training:
+        names += ["start_positions", "end_positions", "is_impossible"]
+    scalars = dict.fromkeys(names, Feature(1, is_scalar=True))
+    return _sequence_spec(max_seq_length) | scalars
+
+
 def _sequence_spec(max_seq_length: int) -> Spec:
     return dict.fromkeys(_SEQUENCES, Feature(max_seq_length, flag="max_seq_length"))
 
