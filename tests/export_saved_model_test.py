@@ -1,0 +1,177 @@
+"""Exports give the model's logits, from text and from ids, without any of our code."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from data import classification, features, glue, tokenization
+from modeling import checkpoint, models
+from modeling import config as config_lib
+from tests import scripts
+
+# Runs where nothing of this repository can be imported.
+CLIENT = """
+import json, sys
+import numpy as np
+import tensorflow as tf
+import tensorflow_text
+
+path, requests = sys.argv[1:]
+signatures = tf.saved_model.load(path).signatures
+answers = []
+for name, inputs in json.load(open(requests)):
+    dtype = tf.int32 if name == "ids" else tf.string
+    inputs = {key: tf.constant(value, dtype) for key, value in inputs.items()}
+    outputs = signatures[name](**inputs)
+    answers.append({key: value.numpy().tolist() for key, value in outputs.items()})
+for answer in answers:
+    answer["label"] = [label.decode() for label in answer["label"]]
+assert "modeling" not in sys.modules
+json.dump(answers, sys.stdout)
+"""
+
+
+def ask(path, requests, folder):
+    """Sends requests, [(signature, inputs), ...], to an export in a clean process."""
+    file = folder / "requests.json"
+    file.write_text(json.dumps(requests))
+    result = subprocess.run(
+        [sys.executable, "-I", "-c", CLIENT, str(path), str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def run(golden, tmp_path_factory):
+    """The output folder of the original's MRPC run, taken over by ours."""
+    out = tmp_path_factory.mktemp("export") / "run"
+    out.mkdir()
+    original = golden / "tiny_tf1_runs/classifier_mrpc"
+    for path in [original / "checkpoint", *original.glob("model.ckpt-12.*")]:
+        shutil.copy(path, out)
+    scripts.succeed(
+        "run_classifier.py",
+        task_name="mrpc",
+        data_dir=golden / "glue_samples/MRPC",
+        bert_config_file=golden / "tiny_tf1/bert_config.json",
+        vocab_file=golden / "tiny_tf1/vocab.txt",
+        max_seq_length=48,
+        output_dir=out,
+        do_eval=True,
+    )
+    return out
+
+
+@pytest.fixture(scope="module")
+def export(run):
+    scripts.succeed(
+        "export_saved_model.py", model_dir=run, export_dir=run.parent / "serving"
+    )
+    return run.parent / "serving/1"
+
+
+@pytest.fixture(scope="module")
+def reference(golden, run):
+    """function (texts, pairs or None) → logits of the model in memory, one by one."""
+    config = config_lib.BertConfig.from_json_file(run / "bert_config.json")
+    model = models.BertForSequenceClassification(config, 2)
+    checkpoint.load(model, run)
+    tokenizer = tokenization.FullTokenizer(golden / "tiny_tf1/vocab.txt")
+
+    def logits(texts, others=None):
+        examples = [
+            classification.InputExample("", text, others and others[i])
+            for i, text in enumerate(texts)
+        ]
+        arrays = features.features_to_arrays(examples, ["0", "1"], 48, tokenizer)
+        return model(arrays)["logits"].numpy()
+
+    return logits
+
+
+def golden_texts(golden):
+    with open(golden / "tokenization.jsonl", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    texts = [row["text"] for row in rows if row["lower"]]
+    # JSON carries lone surrogates, TensorFlow strings cannot.
+    return [t for t in texts if t.encode("utf-8", "ignore").decode() == t]
+
+
+def test_text_gives_the_logits_of_the_model(golden, export, reference, tmp_path):
+    texts = golden_texts(golden)
+    sizes = [1, 2, 7, 64, len(texts)]  # any batch, any length
+    requests = [("serving_default", {"text": texts[:size]}) for size in sizes]
+    expected = reference(texts)
+    for size, answer in zip(sizes, ask(export, requests, tmp_path), strict=True):
+        np.testing.assert_allclose(answer["logits"], expected[:size], atol=1e-5)
+        probabilities = np.array(answer["probabilities"])
+        np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-6)
+        np.testing.assert_allclose(answer["score"], probabilities.max(1), atol=1e-7)
+        assert answer["label"] == [str(i) for i in probabilities.argmax(1)]
+
+
+def test_pairs_give_the_logits_of_the_model(golden, export, reference, tmp_path):
+    texts = golden_texts(golden)
+    examples = glue.find_task("mrpc").examples(golden / "glue_samples/MRPC", "dev")
+    firsts = [e.text_a for e in examples] + texts
+    seconds = [e.text_b for e in examples] + texts[::-1]
+    (answer,) = ask(
+        export, [("pair", {"text": firsts, "text_pair": seconds})], tmp_path
+    )
+    np.testing.assert_allclose(answer["logits"], reference(firsts, seconds), atol=1e-5)
+
+
+def test_ids_give_the_originals_logits(golden, export, tmp_path):
+    from data import batching, records
+
+    original = golden / "tiny_tf1_runs/classifier_mrpc"
+    arrays = batching.read_all(
+        [str(original / "eval.tf_record")], records.classifier_spec(48)
+    )
+    names = ("input_ids", "input_mask", "segment_ids")
+    longest = int(arrays["input_mask"].sum(1).max())
+    requests = [
+        ("ids", {name: arrays[name][:rows, :length].tolist() for name in names})
+        for rows, length in [(10, 48), (10, longest), (3, 48), (1, longest + 1)]
+    ]
+    expected = np.load(original / "expected_eval.npz")["logits"]
+    for answer in ask(export, requests, tmp_path):
+        rows = len(answer["logits"])
+        np.testing.assert_allclose(answer["logits"], expected[:rows], atol=2e-5)
+
+
+def test_a_second_export_is_the_next_version(run, export):
+    scripts.succeed("export_saved_model.py", model_dir=run, export_dir=export.parent)
+    assert sorted(os.listdir(export.parent)) == ["1", "2"]
+
+
+def test_the_vocabulary_is_an_asset(golden, export):
+    vocab = (golden / "tiny_tf1/vocab.txt").read_bytes()
+    assert (export / "assets/vocab.txt").read_bytes() == vocab
+
+
+def test_folders_that_cannot_be_exported(run, tmp_path):
+    sentence = scripts.refusal(
+        "export_saved_model.py", model_dir=tmp_path, export_dir=tmp_path / "out"
+    )
+    assert str(tmp_path) in sentence and "model.json" in sentence
+    broken = tmp_path / "broken"
+    shutil.copytree(run, broken)
+    for path in broken.glob("model.ckpt*"):
+        path.unlink()
+    (broken / "checkpoint").unlink()
+    sentence = scripts.refusal(
+        "export_saved_model.py", model_dir=broken, export_dir=tmp_path / "out"
+    )
+    assert "no checkpoint" in sentence
+    assert not os.listdir(tmp_path / "out") if (tmp_path / "out").exists() else True
