@@ -193,20 +193,20 @@ class WordpieceTokenizer:
 
     def tokenize_word(self, word: str) -> list[str]:
         """The pieces of one word."""
-        vocab, length = self.vocab, len(word)
-        if length > self.max_input_chars_per_word:
+        if len(word) > self.max_input_chars_per_word:
             return [self.unk_token]
+        vocab, longest = self.vocab, self._max_piece_length
         if word in vocab:
             return [word]
-        pieces, start, prefix = [], 0, ""
-        while start < length:
-            end = min(length, start + self._max_piece_length)
-            while (piece := prefix + word[start:end]) not in vocab:
+        pieces, prefix = [], ""
+        while word:
+            end = min(len(word), longest)
+            while (piece := prefix + word[:end]) not in vocab:
                 end -= 1
-                if end == start:
+                if not end:
                     return [self.unk_token]
             pieces.append(piece)
-            start, prefix = end, "##"
+            word, prefix = word[end:], "##"
         return pieces
 
 
@@ -266,18 +266,21 @@ class FullTokenizer:
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
         """The id of each token; KeyError names one that the vocabulary lacks."""
-        return [self.vocab[token] for token in tokens]
+        return list(map(self.vocab.__getitem__, tokens))
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """The token of each id; KeyError names one that the vocabulary lacks."""
-        return [self.inv_vocab[token_id] for token_id in ids]
+        return list(map(self.inv_vocab.__getitem__, ids))
 
     def _encode_chunk(self, chunk: str) -> tuple[int, ...]:
-        ids, word_ids = [], self._word_ids
-        for word in self.basic_tokenizer.split_words(chunk):
+        words, word_ids = self.basic_tokenizer.split_words(chunk), self._word_ids
+        if len(words) == 1:
+            return word_ids[words[0]]  # Both caches hold the same tuple.
+        ids = []
+        for word in words:
             ids += word_ids[word]
         return tuple(ids)
 
     def _encode_word(self, word: str) -> tuple[int, ...]:
         pieces = self.wordpiece_tokenizer.tokenize_word(word)
-        return tuple([self.vocab[piece] for piece in pieces])
+        return tuple(map(self.vocab.__getitem__, pieces))
