@@ -89,7 +89,7 @@ def _owned(windows: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """
     pairs = itertools.pairwise(windows)
     # Between two windows the best place to change is the middle of what they share.
-    changes = [(end + start + 1) // 2 for (_, end), (start, _) in pairs]
+    changes = [(start + end) // 2 for (_, end), (start, _) in pairs]
     yield from itertools.pairwise([windows[0][0], *changes, windows[-1][1]])
 
 
