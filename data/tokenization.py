@@ -184,7 +184,7 @@ class WordpieceTokenizer:
         self.vocab = vocab
         self.unk_token = unk_token
         self.max_input_chars_per_word = max_input_chars_per_word
-        self._max_piece_length = max(map(len, vocab), default=0)
+        self._max_piece_length = max([1, *map(len, vocab)])
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """The pieces of the words in `text`, which whitespace separates."""

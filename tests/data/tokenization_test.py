@@ -175,6 +175,8 @@ def test_wordpiece_is_greedy_and_gives_up_on_the_whole_word():
     assert tokenizer.tokenize("unaffablea") == ["[UNK]"]
     tokenizer = tokenization.WordpieceTokenizer({"un", "##able"}, unk_token="?")
     assert tokenizer.tokenize("unable able") == ["un", "##able", "?"]
+    for vocab in ({}, {"": 0, "##": 1}):
+        assert tokenization.WordpieceTokenizer(vocab).tokenize("a bc") == ["[UNK]"] * 2
 
 
 def test_vocab_lines_end_at_newline_only_and_are_stripped(write_vocab):
