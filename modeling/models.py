@@ -13,6 +13,30 @@ from modeling import encoder, heads, layers
 HEAD_DROPOUT_PROB = 0.1
 
 
+class BertModel(keras.Model):
+    """The encoder alone, for its hidden states.
+
+    Args:
+        config: BertConfig.
+    Call arguments:
+        batch: as for BertEncoder.
+    Returns:
+        dict of BertEncoder's outputs.
+    """
+
+    def __init__(self, config, name="model"):
+        super().__init__(name=name)
+        self.config = config
+        self.bert = encoder.BertEncoder(config, name="bert")
+        self.build()
+
+    def build(self, _=None):
+        self.bert.build()
+
+    def call(self, batch, training=False):
+        return self.bert(batch, training=training)
+
+
 class BertForPretraining(keras.Model):
     """Masked LM and next sentence prediction (Devlin et al. 2018, section 3.1).
 

@@ -1,0 +1,53 @@
+"""Vectors of tokens and sentences out of the layers of an encoder."""
+
+import tensorflow as tf
+
+
+def first(hidden_states, input_mask):
+    """The vector of [CLS].
+
+    Args:
+        hidden_states: float, [batch, seq_length, hidden_size].
+        input_mask: int32, [batch, seq_length]; 1 for real tokens, [CLS] and [SEP] too.
+    Returns:
+        float, [batch, hidden_size].
+    """
+    del input_mask  # [CLS] is always there
+    return hidden_states[:, 0]
+
+
+def mean(hidden_states, input_mask):
+    """The mean over real tokens (Reimers and Gurevych 2019); shapes as in `first`."""
+    weights = tf.cast(input_mask, hidden_states.dtype)[:, :, None]
+    total = tf.reduce_sum(hidden_states * weights, axis=1)
+    return total / tf.maximum(tf.reduce_sum(weights, axis=1), 1)
+
+
+def maximum(hidden_states, input_mask):
+    """The largest value of each feature over real tokens; shapes as in `first`."""
+    is_real = tf.cast(input_mask, tf.bool)[:, :, None]
+    least = hidden_states.dtype.min
+    return tf.reduce_max(tf.where(is_real, hidden_states, least), axis=1)
+
+
+POOLINGS = {"cls": first, "mean": mean, "max": maximum}
+
+
+def select(outputs, batch, layers, pooling=None):
+    """The vectors of some layers.
+
+    Args:
+        outputs: dict of BertEncoder's outputs.
+        batch: dict with input_mask, see `first`.
+        layers: ints; 0 is the first encoder layer, -1 the last.
+        pooling: key of `POOLINGS`, or None for the vectors of all tokens.
+    Returns:
+        float, [batch, layers, hidden_size], or without pooling [batch, seq_length,
+        layers, hidden_size].
+    """
+    blocks = outputs["encoder_outputs"][1:]  # the first are the embeddings
+    vectors = [blocks[layer] for layer in layers]
+    if pooling:
+        pool = POOLINGS[pooling]
+        vectors = [pool(block, batch["input_mask"]) for block in vectors]
+    return tf.stack(vectors, axis=-2)
