@@ -49,7 +49,8 @@ def run(main, define_flags):
         define_flags: function of no arguments.
     """
     define_flags()
-    flags.adopt_module_key_flags(sys.modules[__name__])
+    for flag in flags.FLAGS.get_key_flags_for_module(__name__):  # --help shows them
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
     script = os.path.splitext(os.path.basename(sys.argv[0]))[0]
 
     def guarded(argv):

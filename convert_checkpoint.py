@@ -1,4 +1,4 @@
-"""Converts BERT weights between the original's TF1 format and Hugging Face's.
+r"""Converts BERT weights between the original's TF1 format and Hugging Face's.
 
     python convert_checkpoint.py --input=uncased_L-12_H-768_A-12 --output=bert-hf \
         --format=huggingface

@@ -1,4 +1,4 @@
-"""Turns text into TFRecords for masked LM and next sentence prediction.
+r"""Turns text into TFRecords for masked LM and next sentence prediction.
 
     python create_pretraining_data.py --input_file=sample_data/corpus.txt \
         --output_file=records.tfrecord --vocab_file=sample_data/vocab.txt \

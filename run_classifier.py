@@ -1,12 +1,13 @@
-"""Fine-tunes BERT to classify sentences and pairs (Devlin et al. 2018, section 4.1).
+r"""Fine-tunes BERT to classify sentences and pairs (Devlin et al. 2018, section 4.1).
 
     python run_classifier.py --task_name=mrpc --data_dir=glue/MRPC --output_dir=mrpc \
         --vocab_file=bert/vocab.txt --bert_config_file=bert/bert_config.json \
         --init_checkpoint=bert/bert_model.ckpt --do_train --do_eval \
         --learning_rate=2e-5 --num_train_epochs=3
 
-BERT-Base gives 84 to 88 % accuracy over seeds (README of the original). Tasks: cola,
-mnli, mrpc, sst-2, xnli, and `own` for {train,dev,test}.{tsv,csv,jsonl} in --data_dir.
+BERT-Base gives an accuracy of 0.84 to 0.88 over seeds (README of the original). Tasks:
+cola, mnli, mrpc, sst-2, xnli, and `own` for {train,dev,test}.{tsv,csv,jsonl} in
+--data_dir.
 
 Writes to --output_dir: checkpoints (model.ckpt-STEP, in the original's format), records
 (train.tf_record, ...), eval_results.txt, test_results.tsv (probabilities, as the

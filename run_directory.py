@@ -97,7 +97,7 @@ def write_results(output_dir, name, results):
         name: str, such as "eval_results".
         results: dict of name → number.
     """
-    lines = [f"{key} = {results[key]}" for key in sorted(results)]
+    lines = [f"{key} = {results[key]!s}" for key in sorted(results)]
     for line in lines:
         logging.info("%s: %s", name, line)
     write_text(os.path.join(output_dir, f"{name}.txt"), "\n".join(lines) + "\n")

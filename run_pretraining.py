@@ -1,4 +1,4 @@
-"""Pre-trains BERT on masked LM and next sentence prediction (Devlin et al. 2018, 3.1).
+r"""Pre-trains BERT on masked LM and next sentence prediction (Devlin et al. 2018, 3.1).
 
     python run_pretraining.py --input_file=records/*.tfrecord --output_dir=pretrained \
         --bert_config_file=bert_config.json --do_train --do_eval \
@@ -53,7 +53,8 @@ def evaluate(strategy, model, files, spec):
         losses.pretraining_measures,
         "evaluating",
     )
-    return pretraining_metrics.scores(rows)
+    with records.damage_explained(files, spec):
+        return pretraining_metrics.scores(rows)
 
 
 def main():
@@ -93,7 +94,8 @@ def main():
                 files, spec, FLAGS.train_batch_size, FLAGS.seed, step
             )
 
-        training.train(trainer, batches_from, plan, FLAGS.output_dir)
+        with records.damage_explained(files, spec):
+            training.train(trainer, batches_from, plan, FLAGS.output_dir)
         step = trainer.step
     else:
         step = training.load_latest(model, FLAGS.output_dir, FLAGS.init_checkpoint)

@@ -1,0 +1,89 @@
+"""The folder of a run: files whole or absent, identity, results, log."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import run_directory
+
+IDENTITY = {"config": {"hidden_size": 8, "vocab_size": 20}, "labels": ["a", "b"]}
+
+
+def test_a_folder_is_claimed_and_claimed_again(tmp_path):
+    out = tmp_path / "deep" / "out"
+    run_directory.claim(out, IDENTITY, {"seed": 1})
+    run_directory.claim(out, IDENTITY, {"seed": 2})
+    assert json.loads((out / "model.json").read_text()) == IDENTITY
+    assert json.loads((out / "settings.json").read_text()) == {"seed": 2}
+
+
+@pytest.mark.parametrize(
+    "changed, words",
+    [
+        ({"labels": ["a", "c"]}, ["labels", "['a', 'b']", "['a', 'c']"]),
+        ({"config": {"hidden_size": 8, "vocab_size": 30}}, ["vocab_size", "20", "30"]),
+        ({"task": "mrpc"}, ["task", "None", "mrpc"]),
+    ],
+)
+def test_another_model_is_refused_and_nothing_changes(tmp_path, changed, words):
+    run_directory.claim(tmp_path, IDENTITY, {"seed": 1})
+    with pytest.raises(ValueError, match="another model") as caught:
+        run_directory.claim(tmp_path, IDENTITY | changed, {"seed": 2})
+    assert all(word in str(caught.value) for word in words)
+    assert "hidden_size" not in str(caught.value)  # what agrees is not shown
+    assert json.loads((tmp_path / "model.json").read_text()) == IDENTITY
+    assert json.loads((tmp_path / "settings.json").read_text()) == {"seed": 1}
+
+
+def test_a_text_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "file.txt"
+    run_directory.write_text(path, "old\r\nö\n")
+    assert path.read_bytes() == "old\r\nö\n".encode()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(run_directory.os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        run_directory.write_text(path, "new")
+    assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]
+    assert path.read_bytes() == "old\r\nö\n".encode()
+
+
+def test_results_are_lines_and_json(tmp_path):
+    results = {"loss": np.float32(0.1), "accuracy": 0.5, "global_step": 3}
+    run_directory.write_results(tmp_path, "eval_results", results)
+    text = (tmp_path / "eval_results.txt").read_text()
+    assert text == "accuracy = 0.5\nglobal_step = 3\nloss = 0.1\n"
+    plain = json.loads((tmp_path / "eval_results.json").read_text())
+    assert plain == pytest.approx({"loss": 0.1, "accuracy": 0.5, "global_step": 3})
+
+
+def test_tables_survive_any_cell(tmp_path):
+    rows = [("id", "label"), ("a\tb", 'say "x"\n'), ("é", "")]
+    run_directory.write_table(tmp_path / "t.tsv", rows)
+    with open(tmp_path / "t.tsv", encoding="utf-8", newline="") as file:
+        assert [tuple(row) for row in csv.reader(file, delimiter="\t")] == rows
+    # Floats of NumPy look as the original wrote them.
+    run_directory.write_table(tmp_path / "f.tsv", np.float32([[0.1, 1.0]]))
+    assert (tmp_path / "f.tsv").read_text() == "0.1\t1.0\n"
+
+
+def test_the_log_goes_to_a_file_and_to_tensorboard(tmp_path):
+    log = run_directory.TrainingLog(tmp_path, 4, 10)
+    log.write(6, {"loss": 2.0, "learning_rate": 0.1}, examples=8, tokens=100)
+    log.write(8, {"loss": 1.0, "learning_rate": 0.1}, examples=8, tokens=100)
+    lines = (tmp_path / "train_log.jsonl").read_text().splitlines()
+    lines = [json.loads(line) for line in lines]
+    assert [(line["step"], line["loss"]) for line in lines] == [(6, 2.0), (8, 1.0)]
+    for line in lines:
+        ratio = line["tokens_per_second"] / line["examples_per_second"]
+        assert ratio == pytest.approx(100 / 8)
+    (events,) = (tmp_path / "tensorboard").glob("events*")
+    found = set()
+    for event in tf.compat.v1.train.summary_iterator(str(events)):
+        found |= {(event.step, value.tag) for value in event.summary.value}
+    assert {(6, "loss"), (8, "loss"), (8, "tokens_per_second")} <= found
