@@ -26,7 +26,7 @@ def mean(hidden_states, input_mask):
 def maximum(hidden_states, input_mask):
     """The largest value of each feature over real tokens; shapes as in `first`."""
     is_real = tf.cast(input_mask, tf.bool)[:, :, None]
-    least = hidden_states.dtype.min
+    least = tf.as_dtype(hidden_states.dtype).min
     return tf.reduce_max(tf.where(is_real, hidden_states, least), axis=1)
 
 
