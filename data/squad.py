@@ -11,8 +11,10 @@ import dataclasses
 import json
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+from absl import logging
 
 from data import tables
 
@@ -110,31 +112,18 @@ def read_squad_examples(
     """
     examples, misplaced = [], []
     for where, paragraph, entry in _questions(path):
-        example = SquadExample(
-            qas_id=str(_get(entry, "id", (str, int), where)),
-            question_text=_get(entry, "question", str, where),
-            paragraph=paragraph,
-        )
-        where = f"{path}, question {example.qas_id!r}"
-        answers = [
-            (_get(answer, "text", str, where), answer)
-            for answer in _get(entry, "answers", list, where, default=[])
-        ]
-        if "answers" in entry:
-            texts = tuple(text for text, _ in answers)
-            example = dataclasses.replace(example, answers=texts)
+        example = _read_question(entry, paragraph, where)
         if is_training:
             impossible = version_2_with_negative and _get(
                 entry, "is_impossible", bool, where, default=False
             )
-            if impossible:
-                answer = None
-            else:
-                _check_number(where, len(answers), several_answers)
-                answer = answers[0][0], _get(answers[0][1], "answer_start", int, where)
-            example = _with_answer(example, answer)
+            answer = None
+            if not impossible:
+                place = f"{path}, question {example.qas_id!r}"
+                answer = _only_answer(entry, place, several_answers)
+            qas_id, example = example.qas_id, _with_answer(example, answer)
             if example is None:
-                misplaced.append(str(entry["id"]))
+                misplaced.append(qas_id)
                 continue
         examples.append(example)
     if not (examples or misplaced):
@@ -142,10 +131,80 @@ def read_squad_examples(
     return Questions(examples, misplaced)
 
 
-def repeated_ids(examples: Sequence[SquadExample]) -> list[str]:
-    """Ids that more than one question has."""
+def read_training_set(
+    paths: Iterable[str | pathlib.Path],
+    version_2_with_negative: bool = False,
+    several_answers: str = "refuse",
+) -> list[SquadExample]:
+    """The questions of several files to train on; see `read_squad_examples`.
+
+    Warns of questions that are left out, and names them. Ids do not matter here.
+
+    Raises:
+        ValueError: as there; also, no question is left.
+    """
+    examples = []
+    for path in paths:
+        questions = read_squad_examples(
+            path, True, version_2_with_negative, several_answers
+        )
+        examples += questions.examples
+        if questions.misplaced:
+            logging.warning(
+                "%s: left out %d questions whose answer is not at its answer_start: %s",
+                path,
+                len(questions.misplaced),
+                " ".join(questions.misplaced),
+            )
+    if not examples:
+        names = ", ".join(map(str, paths))
+        raise ValueError(f"there is no question to train on in {names or 'no file'}")
+    return examples
+
+
+def read_prediction_set(path: str | pathlib.Path) -> list[SquadExample]:
+    """The questions of a file to answer; see `read_squad_examples`.
+
+    Raises:
+        ValueError: as there; also, questions have the same id.
+    """
+    examples = read_squad_examples(path, is_training=False).examples
     counts = collections.Counter(example.qas_id for example in examples)
-    return [qas_id for qas_id, count in counts.items() if count > 1]
+    repeated = [qas_id for qas_id, count in counts.items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"{path}: {len(repeated)} ids belong to several questions, such as "
+            f"{repeated[0]!r}; every question to answer needs an id of its own"
+        )
+    return examples
+
+
+def has_answers(
+    examples: Iterable[SquadExample], version_2_with_negative: bool
+) -> bool:
+    """Whether answers can be scored: accepted ones are known for every question.
+
+    In SQuAD 2.0 there may be none: the answer should be "".
+    """
+    if version_2_with_negative:
+        return all(example.answers is not None for example in examples)
+    return all(example.answers for example in examples)
+
+
+def _read_question(entry: Any, paragraph: Paragraph, where: str) -> SquadExample:
+    """A question without what training adds."""
+    answers = None
+    if "answers" in entry:
+        answers = tuple(
+            _get(answer, "text", str, f"{where}.answers")
+            for answer in _get(entry, "answers", list, where)
+        )
+    return SquadExample(
+        qas_id=str(_get(entry, "id", (str, int), where)),
+        question_text=_get(entry, "question", str, where),
+        paragraph=paragraph,
+        answers=answers,
+    )
 
 
 def _with_answer(
@@ -162,7 +221,7 @@ def _with_answer(
         )
     text, start = answer
     paragraph, end = example.paragraph, start + len(text)
-    if not (text.strip() and 0 <= start and end <= len(paragraph.text)):
+    if not (text.strip() and start >= 0 and end <= len(paragraph.text)):
         return None
     first, last = paragraph.word_at(start), paragraph.word_at(end - 1)
     # Whole words do, as the offsets of some files are off by a few characters.
@@ -175,18 +234,22 @@ def _with_answer(
     )
 
 
-def _check_number(where: str, num_answers: int, several_answers: str) -> None:
-    """Refuses to train on a question without the one answer it should have."""
-    if num_answers == 0:
+def _only_answer(
+    entry: dict[str, Any], where: str, several_answers: str
+) -> tuple[str, int]:
+    """Text and first character of the one answer a question to train on must have."""
+    answers = entry.get("answers", [])
+    if not answers:
         raise ValueError(
             f"{where} has no answer to train on; questions without an answer need "
             '--version_2_with_negative and "is_impossible": true'
         )
-    if num_answers > 1 and several_answers != "first":
+    if len(answers) > 1 and several_answers != "first":
         raise ValueError(
-            f"{where} has {num_answers} answers, but training takes one; pass "
+            f"{where} has {len(answers)} answers, but training takes one; pass "
             "--several_answers=first to train on the first of them"
         )
+    return answers[0]["text"], _get(answers[0], "answer_start", int, where)
 
 
 def _questions(

@@ -96,6 +96,12 @@ class Answer:
         """The answer that is given."""
         return self.chosen.text
 
+    @property
+    def best_text(self) -> str:
+        """The best answer, whether it is given or not; "" if there is none."""
+        best = _best(self.candidates)
+        return best.text if best else ""
+
     def to_dict(self) -> dict[str, Any]:
         """What is known about the answer, as plain values.
 
@@ -166,7 +172,7 @@ def find_answer(
     ]
     null = min(nulls, key=lambda candidate: candidate.score, default=None)
     candidates = _n_best(example, scored_windows, null, tokenizer, options)
-    best = next((c for c in candidates if c.text and c.span), None)
+    best = _best(candidates)
     odds = NO_SPAN_ODDS
     if best:
         odds = null.score - best.start_logit - best.end_logit
@@ -175,6 +181,11 @@ def find_answer(
         give_none = best is None or odds > options.null_score_diff_threshold
         chosen = next(c for c in candidates if not c.text) if give_none else best
     return Answer(example, candidates, chosen, null.score if null else None, odds)
+
+
+def _best(candidates: Sequence[Candidate]) -> Candidate | None:
+    """The first that is an answer."""
+    return next((c for c in candidates if c.text and c.span), None)
 
 
 def _n_best(

@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import tqdm
 
 from data import squad, tokenization
 
@@ -111,7 +110,7 @@ def make_windows(
     tokenizer: tokenization.FullTokenizer,
     sizes: WindowSizes,
 ) -> Iterator[Window]:
-    """Yields the windows of all questions in order, and shows progress.
+    """Yields the windows of all questions in order.
 
     A text without tokens has none. Questions that were read for training get positions.
     """
@@ -119,9 +118,8 @@ def make_windows(
         lambda paragraph: tokenize_context(paragraph.words, tokenizer)
     )
     cls, sep = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
-    progress = tqdm.tqdm(examples, desc="tokenizing", unit=" questions", delay=1)
     unique_id = FIRST_UNIQUE_ID
-    for example_index, example in enumerate(progress):
+    for example_index, example in enumerate(examples):
         context = tokenize(example.paragraph)
         query = tokenizer.encode(example.question_text)[: sizes.max_query_length]
         query_ids = [cls, *query, sep]
