@@ -1,7 +1,7 @@
 """Classifying a sentence or a pair: examples, one's own files, sets of labels.
 
 The published tasks are in glue.py. `OwnTask` here reads anybody's .tsv, .csv or .jsonl.
-Both kinds of task offer `labels`, `metrics`, `splits` and `examples`.
+Both kinds of task offer `labels`, `kind`, `metrics`, `splits` and `examples`.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ import os
 import pathlib
 from collections.abc import Iterable, Sequence
 
-from data import tables
+from data import tables, targets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,13 +20,7 @@ class InputExample:
     guid: str
     text_a: str
     text_b: str | None = None
-    label: str | None = None
-
-
-def check_label(where: str, label: str, labels: Sequence[str]) -> None:
-    """Raises ValueError, which starts with `where`, if the label is not a known one."""
-    if label not in labels:
-        raise ValueError(f"{where}: unknown label {tables.not_among(label, labels)}")
+    label: targets.Label | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +30,8 @@ class OwnTask:
     Attributes:
         text_a, text_b, label, guid: names of columns, or numbers if the files have no
             header; see `tables.read_columns`. `text_b` and `guid` may be None.
+        kind: of the labels.
+        separator: between the labels of an example that may have several.
         labels: the classes in order; empty until they are known: `with_labels`.
     """
 
@@ -43,8 +39,18 @@ class OwnTask:
     text_b: str | None = None
     label: str = "label"
     guid: str | None = None
+    kind: targets.Kind = targets.Kind.CLASS
+    separator: str = ","
     labels: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ("accuracy",)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of functions in metrics/classification.py."""
+        return {
+            targets.Kind.CLASS: ("accuracy", "f1_macro"),
+            targets.Kind.MULTI_LABEL: ("f1_micro", "f1_macro", "accuracy"),
+            targets.Kind.NUMBER: ("pearson", "spearmanr"),
+        }[self.kind]
 
     def splits(self, kind: str) -> list[str]:
         """The one split of a kind: "train", "dev" or "test"."""
@@ -69,10 +75,14 @@ class OwnTask:
         examples = []
         for line, number, cells in tables.read_columns(path, list(names.values())):
             row = {"guid": f"{split}-{number}", **dict(zip(names, cells, strict=True))}
-            if row.get("label") == "":
-                raise ValueError(f"{path}, line {line}: the label is empty")
-            if self.labels and "label" in row:
-                check_label(f"{path}, line {line}", row["label"], self.labels)
+            if "label" in row:
+                row["label"] = targets.parse(
+                    f"{path}, line {line}",
+                    row["label"],
+                    self.labels,
+                    self.kind,
+                    self.separator,
+                )
             examples.append(InputExample(**row))
         return examples
 
@@ -101,11 +111,14 @@ def infer_labels(examples: Iterable[InputExample]) -> tuple[str, ...]:
     Raises:
         ValueError: there are fewer than two.
     """
-    labels = {example.label for example in examples}
+    labels = set()
+    for example in examples:
+        several = isinstance(example.label, tuple)
+        labels.update(example.label if several else (example.label,))
     if len(labels) < 2:
+        only = "only " + "".join(map(repr, labels)) if labels else "none"
         raise ValueError(
-            "a classifier needs two labels or more, but the training set has only "
-            + "".join(map(repr, labels))
+            f"a classifier needs two labels or more, but the training set has {only}"
         )
     if all(label.removeprefix("-").isdecimal() for label in labels):
         return tuple(sorted(labels, key=lambda label: (int(label), label)))

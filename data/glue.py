@@ -1,13 +1,16 @@
 """The files of GLUE (Wang et al. 2018) and XNLI (Conneau et al. 2018).
 
 A task is one entry of `TASKS`; files, columns, labels and guids are those of the
-original's run_classifier.py. The .tsv files are read without quoting.
+original's run_classifier.py where it has the task. The .tsv files are read without
+quoting.
 """
 
 import dataclasses
 import pathlib
 
-from data import classification, tables
+from absl import logging
+
+from data import classification, tables, targets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +19,8 @@ class Layout:
 
     Without a `guid` column, row numbers are used (a header is row 0); without a `label`
     column, the file has no labels. Only rows of the task's language are read if there
-    is a `language` column.
+    is a `language` column. `other_file` is another name the file goes by. Rows of files
+    that are known to be damaged in places are left out if they lack columns.
     """
 
     file: str
@@ -26,6 +30,8 @@ class Layout:
     guid: int | None = None
     language: int | None = None
     header: bool = True
+    other_file: str | None = None
+    is_damaged: bool = False
 
     @property
     def width(self) -> int:
@@ -40,17 +46,25 @@ class Task:
 
     Attributes:
         labels: in the order of the classes; the first stands in for unknown labels.
+            Without any, the label is a number.
         layouts: by split; a split's name is also the first half of its guids.
-        metrics: names of functions in metrics/classification.py.
+        folder: its name in GLUE.
+        metrics: the official ones; names of functions in metrics/classification.py.
         language: of XNLI.
         aliases: spellings of labels in the files that differ from `labels`.
     """
 
     labels: tuple[str, ...]
     layouts: dict[str, Layout]
+    folder: str = ""
     metrics: tuple[str, ...] = ("accuracy",)
     language: str = "zh"
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def kind(self) -> targets.Kind:
+        """Of the labels."""
+        return targets.Kind.CLASS if self.labels else targets.Kind.NUMBER
 
     def splits(self, kind: str) -> list[str]:
         """Names of the splits of a kind: "train", "dev" or "test"; MNLI has pairs."""
@@ -63,22 +77,22 @@ class Task:
 
         Raises:
             FileNotFoundError: the folder or the file is not there.
-            ValueError: an empty file, invalid UTF-8, too few columns, an unknown label
-                or no row of the language; file and line are named.
+            ValueError: the task has no such split; an empty file, invalid UTF-8, too
+                few columns, an unknown label, no number or no row of the language; file
+                and line are named.
         """
-        layout = self.layouts[split]
-        data_dir = pathlib.Path(data_dir)
-        if not data_dir.is_dir():
-            raise FileNotFoundError(f"there is no folder {data_dir} to read data from")
-        path = data_dir / layout.file.format(language=self.language)
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"{data_dir} has no {path.relative_to(data_dir)}, which holds the "
-                f"{split} set of this task"
+        if split not in self.layouts:
+            raise ValueError(
+                f"this task has no {split} set, only {', '.join(self.layouts)}"
             )
-        examples, languages = [], set()
-        for number, (line, row) in enumerate(tables.read_tsv(path)):
+        path = self._find(pathlib.Path(data_dir), split)
+        layout, examples, languages, damaged = self.layouts[split], [], set(), 0
+        rows = tables.read_tsv(path, skip_blank=layout.is_damaged)
+        for number, (line, row) in enumerate(rows):
             if number == 0 and layout.header:
+                continue
+            if len(row) < layout.width and layout.is_damaged:
+                damaged += 1
                 continue
             if len(row) < layout.width:
                 raise ValueError(
@@ -90,6 +104,13 @@ class Task:
                 if row[layout.language] != self.language:
                     continue
             examples.append(self._example(f"{path}, line {line}", split, number, row))
+        if damaged:
+            logging.warning(
+                "%s: left out %d rows that lack columns, %d are read",
+                path,
+                damaged,
+                len(examples),
+            )
         if not examples and languages:
             raise ValueError(
                 f"{path} has no rows in the language "
@@ -99,14 +120,27 @@ class Task:
             raise ValueError(f"{path} has no rows below its header")
         return examples
 
+    def _find(self, data_dir: pathlib.Path, split: str) -> pathlib.Path:
+        """The file of a split."""
+        if not data_dir.is_dir():
+            raise FileNotFoundError(f"there is no folder {data_dir} to read data from")
+        layout = self.layouts[split]
+        names = [layout.file.format(language=self.language), layout.other_file]
+        for name in filter(None, names):
+            if (data_dir / name).is_file():
+                return data_dir / name
+        raise FileNotFoundError(
+            f"{data_dir} has no {names[0]}, which holds the {split} set of this task"
+        )
+
     def _example(
         self, where: str, split: str, number: int, row: list[str]
     ) -> classification.InputExample:
         layout = self.layouts[split]
         label = None
         if layout.label is not None:
-            label = self.aliases.get(row[layout.label], row[layout.label])
-            classification.check_label(where, label, self.labels)
+            cell = self.aliases.get(row[layout.label], row[layout.label])
+            label = targets.parse(where, cell, self.labels, self.kind)
         guid = number if layout.guid is None else row[layout.guid]
         text_b = None if layout.text_b is None else row[layout.text_b]
         return classification.InputExample(
@@ -115,18 +149,24 @@ class Task:
 
 
 _NLI_LABELS = ("contradiction", "entailment", "neutral")
+_TWO_WAY_NLI_LABELS = ("entailment", "not_entailment")
 
 
 def _mnli(file: str, label: int | None = -1) -> Layout:
     return Layout(file, text_a=8, text_b=9, label=label, guid=0)
 
 
-def _mrpc(file: str, label: int | None = 0) -> Layout:
-    return Layout(file, text_a=3, text_b=4, label=label)
-
-
 def _xnli(file: str) -> Layout:
     return Layout(file, text_a=6, text_b=7, label=1, language=0)
+
+
+def _layouts(text_a: int, text_b: int | None = None, **options) -> dict[str, Layout]:
+    """Of tasks whose train.tsv, dev.tsv and test.tsv have the texts in one place."""
+    labelled = {
+        name: Layout(f"{name}.tsv", text_a, text_b, **options)
+        for name in ("train", "dev")
+    }
+    return labelled | {"test": Layout("test.tsv", text_a, text_b)}
 
 
 TASKS = {
@@ -137,6 +177,8 @@ TASKS = {
             "dev": Layout("dev.tsv", text_a=3, label=1, header=False),
             "test": Layout("test.tsv", text_a=1),
         },
+        folder="CoLA",
+        metrics=("matthews_correlation",),
     ),
     "mnli": Task(
         labels=_NLI_LABELS,
@@ -148,24 +190,47 @@ TASKS = {
             "test": _mnli("test_matched.tsv", label=None),
             "test_mismatched": _mnli("test_mismatched.tsv", label=None),
         },
+        folder="MNLI",
+    ),
+    # The diagnostic set, for models of MNLI.
+    "ax": Task(
+        labels=_NLI_LABELS,
+        layouts={
+            "test_ax": Layout("diagnostic.tsv", text_a=1, text_b=2, other_file="AX.tsv")
+        },
+        folder="diagnostic",
     ),
     "mrpc": Task(
         labels=("0", "1"),
-        layouts={
-            "train": _mrpc("train.tsv"),
-            "dev": _mrpc("dev.tsv"),
-            "test": _mrpc("test.tsv", label=None),
-        },
+        layouts=_layouts(3, 4, label=0),
+        folder="MRPC",
         metrics=("accuracy", "f1"),
+    ),
+    "qnli": Task(
+        labels=_TWO_WAY_NLI_LABELS, layouts=_layouts(1, 2, label=-1), folder="QNLI"
+    ),
+    "qqp": Task(
+        labels=("0", "1"),
+        layouts=_layouts(3, 4, label=5, is_damaged=True)
+        | {"test": Layout("test.tsv", text_a=1, text_b=2)},
+        folder="QQP",
+        metrics=("accuracy", "f1"),
+    ),
+    "rte": Task(
+        labels=_TWO_WAY_NLI_LABELS, layouts=_layouts(1, 2, label=-1), folder="RTE"
     ),
     "sst-2": Task(
         labels=("0", "1"),
-        layouts={
-            "train": Layout("train.tsv", text_a=0, label=1),
-            "dev": Layout("dev.tsv", text_a=0, label=1),
-            "test": Layout("test.tsv", text_a=1),
-        },
+        layouts=_layouts(0, label=1) | {"test": Layout("test.tsv", text_a=1)},
+        folder="SST-2",
     ),
+    "sts-b": Task(
+        labels=(),
+        layouts=_layouts(7, 8, label=-1),
+        folder="STS-B",
+        metrics=("pearson", "spearmanr"),
+    ),
+    "wnli": Task(labels=("0", "1"), layouts=_layouts(1, 2, label=-1), folder="WNLI"),
     "xnli": Task(
         labels=_NLI_LABELS,
         layouts={
@@ -178,10 +243,13 @@ TASKS = {
         aliases={"contradictory": "contradiction"},
     ),
 }
+# Without a hyphen, as in TensorFlow Datasets.
+_OTHER_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
 
 
 def find_task(name: str, language: str = "zh") -> Task:
     """The task of that name in any case; `language` chooses among the sets of XNLI."""
-    if name.lower() not in TASKS:
-        raise ValueError(f"unknown task {tables.not_among(name.lower(), TASKS)}")
-    return dataclasses.replace(TASKS[name.lower()], language=language)
+    name = _OTHER_NAMES.get(name.lower(), name.lower())
+    if name not in TASKS:
+        raise ValueError(f"unknown task {tables.not_among(name, TASKS)}")
+    return dataclasses.replace(TASKS[name], language=language)

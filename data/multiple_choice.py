@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from data import classification, features, tables
+from data import classification, features, tables, targets
 
 Row = Mapping[str, str]  # column → cell
 
@@ -115,7 +115,7 @@ class Task:
         label = None
         if self.label in row:
             numbers = [str(index) for index in range(len(choices))]
-            classification.check_label(where, row[self.label], numbers)
+            targets.check(where, row[self.label], numbers)
             label = int(row[self.label])
         pairs = tuple(self.make_pair(row, row[name]) for name in choices)
         return ChoiceExample(row[self.guid], pairs, label)

@@ -88,9 +88,17 @@ def _stripped_lines(path: str | pathlib.Path) -> Iterator[tuple[int, str]]:
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
-def read_tsv(path: str | pathlib.Path) -> Iterator[tuple[int, list[str]]]:
-    """Yields (line number, cells). A quotation mark is an ordinary character."""
-    for number, line in _without_blank_end(path, _stripped_lines(path), ""):
+def read_tsv(
+    path: str | pathlib.Path, skip_blank: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Yields (line number, cells). A quotation mark is an ordinary character.
+
+    A blank line before others is refused, or passed over with `skip_blank`.
+    """
+    lines = _stripped_lines(path)
+    if skip_blank:
+        lines = ((number, line) for number, line in lines if line)
+    for number, line in _without_blank_end(path, lines, ""):
         yield number, line.split("\t")
 
 

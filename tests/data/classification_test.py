@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from data import classification
+from data import classification, targets
 from data.classification import InputExample
 
 PAIRS = classification.OwnTask(text_a="a", text_b="b", label="y", guid="key")
@@ -56,6 +56,39 @@ def test_files_without_a_header(tmp_path):
     assert task.examples(tmp_path, "dev") == [
         InputExample("dev-0", "first", label="x"),
         InputExample("dev-1", "second", label="y"),
+    ]
+
+
+def test_several_labels_of_a_text(tmp_path):
+    kind = targets.Kind.MULTI_LABEL
+    task = classification.OwnTask(kind=kind, separator="|")
+    write(tmp_path, "train.csv", "text,label\nfirst,b | a\nsecond,\nthird,c\n")
+    examples = task.examples(tmp_path, "train")
+    assert [e.label for e in examples] == [("b", "a"), (), ("c",)]
+    assert classification.infer_labels(examples) == ("a", "b", "c")
+    write(tmp_path, "dev.csv", "text,label\nfirst,a|d\n")
+    with pytest.raises(ValueError, match="dev.csv, line 2: unknown label 'd'"):
+        task.with_labels("abc").examples(tmp_path, "dev")
+    write(tmp_path, "train.csv", "text,label\nfirst,\nsecond,\n")
+    with pytest.raises(ValueError, match="two labels or more, .* set has none"):
+        classification.infer_labels(task.examples(tmp_path, "train"))
+
+
+def test_numbers_as_labels(tmp_path):
+    task = classification.OwnTask(kind=targets.Kind.NUMBER)
+    write(tmp_path, "train.jsonl", '{"text": "a", "label": 1.5}\n')
+    (example,) = task.examples(tmp_path, "train")
+    assert example.label == 1.5
+    write(tmp_path, "dev.csv", "text,label\na,high\n")
+    with pytest.raises(ValueError, match="dev.csv, line 2: .* a number, got 'high'"):
+        task.examples(tmp_path, "dev")
+
+
+def test_every_kind_of_label_has_metrics():
+    assert [classification.OwnTask(kind=kind).metrics[0] for kind in targets.Kind] == [
+        "accuracy",
+        "f1_micro",
+        "pearson",
     ]
 
 

@@ -168,3 +168,9 @@ def test_quoting_with_another_delimiter(tmp_path):
     path.write_text('id\ttext\n1\t"a ""b"", c"\n2\td, e\n', encoding="utf-8")
     rows = [cells for _, cells in tables.read_csv(path, delimiter="\t")]
     assert rows == [["id", "text"], ["1", 'a "b", c'], ["2", "d, e"]]
+
+
+def test_blank_lines_that_may_be_skipped(tmp_path):
+    write(tmp_path / "t.tsv", "\na\tb\n\n1\t2\n\n")
+    rows = list(tables.read_tsv(tmp_path / "t.tsv", skip_blank=True))
+    assert rows == [(2, ["a", "b"]), (4, ["1", "2"])]
