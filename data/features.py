@@ -1,13 +1,13 @@
 """Texts to model inputs: [CLS] A [SEP] B [SEP] (Devlin et al. 2018, figure 2)."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import tqdm
 
-from data import classification
+from data import classification, targets
 
 
 class Tokenizer(Protocol):
@@ -59,13 +59,10 @@ def join_segments(
     return ids, segments
 
 
-def featurize(
-    example: classification.InputExample,
-    label_map: Mapping[str, int],
-    max_seq_length: int,
-    tokenizer: Tokenizer,
-) -> InputFeatures:
-    """Tokenizes, truncates and pads one example. An unknown label becomes 0.
+def example_ids(
+    example: classification.InputExample, max_seq_length: int, tokenizer: Tokenizer
+) -> tuple[list[int], list[int]]:
+    """Token ids and segment ids of one example, truncated and not padded.
 
     Raises:
         ValueError: max_seq_length has no room for the special tokens of a pair.
@@ -77,7 +74,21 @@ def featurize(
         )
     ids_a = tokenizer.encode(example.text_a)
     ids_b = tokenizer.encode(example.text_b) if example.text_b else []
-    ids, segments = join_segments(ids_a, ids_b, max_seq_length, tokenizer)
+    return join_segments(ids_a, ids_b, max_seq_length, tokenizer)
+
+
+def featurize(
+    example: classification.InputExample,
+    label_map: Mapping[str, int],
+    max_seq_length: int,
+    tokenizer: Tokenizer,
+) -> InputFeatures:
+    """Tokenizes, truncates and pads one example with a class; an unknown one becomes 0.
+
+    Raises:
+        ValueError: max_seq_length has no room for the special tokens of a pair.
+    """
+    ids, segments = example_ids(example, max_seq_length, tokenizer)
     padding = [0] * (max_seq_length - len(ids))
     return InputFeatures(
         input_ids=ids + padding,
@@ -92,23 +103,36 @@ def features_to_arrays(
     labels: Sequence[str],
     max_seq_length: int,
     tokenizer: Tokenizer,
+    kind: targets.Kind = targets.Kind.CLASS,
 ) -> dict[str, np.ndarray]:
     """Featurizes a data set, showing progress.
 
     Returns:
         int32 arrays: input_ids, input_mask and segment_ids [examples, max_seq_length];
-        label_ids and is_real_example [examples].
+        is_real_example [examples]; and label_ids, see `targets.encode`.
     """
-    label_map = {label: index for index, label in enumerate(labels)}
-    rows = {
-        name: np.zeros((len(examples), max_seq_length), np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
-    label_ids = np.zeros(len(examples), np.int32)
     progress = tqdm.tqdm(examples, desc="tokenizing", unit=" examples", delay=1)
-    for index, example in enumerate(progress):
-        features = featurize(example, label_map, max_seq_length, tokenizer)
-        for name, array in rows.items():
-            array[index] = getattr(features, name)
-        label_ids[index] = features.label_id
-    return {**rows, "label_ids": label_ids, "is_real_example": np.ones_like(label_ids)}
+    rows = (example_ids(example, max_seq_length, tokenizer) for example in progress)
+    return {
+        **pad(rows, len(examples), max_seq_length),
+        "label_ids": targets.encode([e.label for e in examples], labels, kind),
+        "is_real_example": np.ones(len(examples), np.int32),
+    }
+
+
+def pad(
+    rows: Iterable[tuple[Sequence[int], Sequence[int]]], num_rows: int, length: int
+) -> dict[str, np.ndarray]:
+    """Token ids and segment ids of `num_rows` sequences to what a model takes.
+
+    Returns:
+        int32 arrays input_ids, input_mask and segment_ids [num_rows, length].
+    """
+    names = ("input_ids", "input_mask", "segment_ids")
+    arrays = {name: np.zeros((num_rows, length), np.int32) for name in names}
+    for index, (ids, segments) in enumerate(rows):
+        size = len(ids)
+        arrays["input_ids"][index, :size] = ids
+        arrays["input_mask"][index, :size] = 1
+        arrays["segment_ids"][index, :size] = segments
+    return arrays

@@ -77,6 +77,22 @@ def classifier_spec(max_seq_length: int) -> Spec:
     }
 
 
+def regression_spec(max_seq_length: int) -> Spec:
+    """Layout of sentences and pairs with a number each."""
+    label = Feature(1, "float32", is_scalar=True)
+    return classifier_spec(max_seq_length) | {"label_ids": label}
+
+
+def multi_label_spec(max_seq_length: int, num_labels: int) -> Spec:
+    """Layout of sentences and pairs with 1 or 0 for each of `num_labels` labels."""
+    return classifier_spec(max_seq_length) | {"label_ids": Feature(num_labels)}
+
+
+def window_spec(spec: Spec) -> Spec:
+    """Layout of the windows of documents."""
+    return spec | {"document_ids": Feature(1, is_scalar=True)}
+
+
 def multiple_choice_spec(num_choices: int, max_seq_length: int) -> Spec:
     """Layout of choices among sequences, [B, num_choices, max_seq_length]."""
     # No flag: whether it or the number of choices is another, a length does not tell.

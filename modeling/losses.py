@@ -42,6 +42,11 @@ def softmax(logits):
     return tf.nn.softmax(logits)
 
 
+def sigmoid(logits):
+    """Probabilities of each label by itself, float32, [..., labels]."""
+    return tf.sigmoid(logits)
+
+
 def example_weights(batch):
     """1 for real examples, 0 for rows that only fill up a batch; float32, [batch]."""
     if "is_real_example" in batch:
@@ -125,6 +130,61 @@ TOKENS = Objective(
     },
     numerators=lambda outputs, batch: {
         "loss": tf.reduce_sum(token_losses(outputs, batch))
+    },
+)
+
+
+def weighted_classification(class_weights):
+    """CLASSIFICATION where examples of some classes weigh more than others.
+
+    Args:
+        class_weights: [classes], of the loss of an example by its label.
+    """
+    class_weights = tf.constant(class_weights, tf.float32)
+
+    def weights(batch):
+        of_labels = tf.gather(class_weights, batch["label_ids"])
+        return of_labels * example_weights(batch)
+
+    return Objective(
+        # 1e-5: a batch of classes without weight has loss 0.
+        denominators=lambda batch: {"loss": tf.reduce_sum(weights(batch)) + 1e-5},
+        numerators=lambda outputs, batch: {
+            "loss": tf.reduce_sum(
+                classification_losses(outputs, batch) * weights(batch)
+            )
+        },
+    )
+
+
+def multi_label_losses(outputs, batch):
+    """Mean over the labels of the losses of yes or no to each; float32, [batch]."""
+    labels = tf.cast(batch["label_ids"], tf.float32)
+    losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, outputs["logits"])
+    return tf.reduce_mean(losses, axis=-1)
+
+
+MULTI_LABEL = Objective(
+    denominators=lambda batch: {"loss": tf.reduce_sum(example_weights(batch))},
+    numerators=lambda outputs, batch: {
+        "loss": tf.reduce_sum(
+            multi_label_losses(outputs, batch) * example_weights(batch)
+        )
+    },
+)
+
+
+def regression_losses(outputs, batch):
+    """Squared error of each example; float32, [batch]."""
+    return tf.square(outputs["logits"][:, 0] - batch["label_ids"])
+
+
+REGRESSION = Objective(
+    denominators=lambda batch: {"loss": tf.reduce_sum(example_weights(batch))},
+    numerators=lambda outputs, batch: {
+        "loss": tf.reduce_sum(
+            regression_losses(outputs, batch) * example_weights(batch)
+        )
     },
 )
 

@@ -66,10 +66,79 @@ def test_classification_loss_counts_real_examples_only(seed):
     close(actual["loss"], per_example[[0, 1, 3]].mean())
 
 
-@pytest.mark.parametrize("objective", [losses.PRETRAINING, losses.CLASSIFICATION])
-def test_parts_of_a_batch_add_up(objective):
+WEIGHTED = losses.weighted_classification([0.25, 3.0])
+REAL = np.array([1, 1, 0, 1, 0], np.int32)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_class_weights(seed):
+    batch = small_models.batch(small_models.config(), seed, batch_size=5)
+    outputs = random_outputs(seed, 5)
+    batch["label_ids"][:2] = 0, 1
+    batch["is_real_example"] = REAL
+    per_example = numpy_bert.cross_entropy(outputs["logits"], batch["label_ids"])
+    weights = np.where(batch["label_ids"] == 1, 3.0, 0.25)
+    actual = total(WEIGHTED, outputs, small_models.tensors(batch))
+    expected = np.average(per_example, weights=weights * REAL)
+    close(actual["loss"], expected, 1e-4)
+    # Equal weights are no weights, and what weighs nothing does not count.
+    plain = total(losses.CLASSIFICATION, outputs, small_models.tensors(batch))
+    equal = losses.weighted_classification([2.0, 2.0])
+    actual = total(equal, outputs, small_models.tensors(batch))
+    close(actual["loss"], plain["loss"], 1e-4)
+    nothing = losses.weighted_classification([0.0, 0.0])
+    assert total(nothing, outputs, small_models.tensors(batch))["loss"] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_loss_of_several_labels(seed):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 3, (5, 4)).astype(np.float32)
+    labels = rng.integers(0, 2, (5, 4)).astype(np.int32)
+    batch = small_models.batch(small_models.config(), seed, batch_size=5)
+    batch |= {"label_ids": labels, "is_real_example": REAL}
+    probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
+    close(losses.sigmoid(tf.constant(logits)), probabilities)
+    right = np.where(labels == 1, probabilities, 1 - probabilities)
+    per_example = -np.log(right).mean(axis=1)
+    close(
+        losses.multi_label_losses({"logits": tf.constant(logits)}, batch), per_example
+    )
+    actual = total(losses.MULTI_LABEL, {"logits": logits}, small_models.tensors(batch))
+    close(actual["loss"], per_example[REAL == 1].mean())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_regression_loss(seed):
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 3, (5, 1)).astype(np.float32)
+    labels = rng.normal(0, 3, 5).astype(np.float32)
+    batch = small_models.batch(small_models.config(), seed, batch_size=5)
+    batch |= {"label_ids": labels, "is_real_example": REAL}
+    per_example = (logits[:, 0].astype(np.float64) - labels) ** 2
+    close(losses.regression_losses({"logits": logits}, batch), per_example, 1e-4)
+    actual = total(losses.REGRESSION, {"logits": logits}, small_models.tensors(batch))
+    close(actual["loss"], per_example[REAL == 1].mean(), 1e-4)
+
+
+OBJECTIVES = {
+    "pretraining": losses.PRETRAINING,
+    "classification": losses.CLASSIFICATION,
+    "weighted": WEIGHTED,
+    "several labels": losses.MULTI_LABEL,
+    "regression": losses.REGRESSION,
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTIVES)
+def test_parts_of_a_batch_add_up(kind):
     """Parts with unequal weights, as micro-batches and replicas have."""
+    objective = OBJECTIVES[kind]
     batch = small_models.batch(small_models.config(), 0, batch_size=6)
+    if kind == "several labels":
+        batch["label_ids"] = np.eye(2, dtype=np.int32)[batch["label_ids"]]
+    if kind == "regression":
+        batch["label_ids"] = batch["label_ids"].astype(np.float32)
     batch["masked_lm_weights"][:2] = 0
     batch["is_real_example"] = np.array([1, 1, 1, 1, 1, 0], np.int32)
     outputs = random_outputs(0, 6)
