@@ -1,14 +1,14 @@
-"""Fine-tunes BERT to choose among continuations (Devlin et al. 2018, section 4.4).
+r"""Fine-tunes BERT to choose among continuations (Devlin et al. 2018, section 4.4).
 
     python run_swag.py --task_name=swag --data_dir=swag --output_dir=swag_run \
         --vocab_file=bert/vocab.txt --bert_config_file=bert/bert_config.json \
         --init_checkpoint=bert/bert_model.ckpt --do_train --do_eval \
         --train_batch_size=16 --learning_rate=2e-5 --num_train_epochs=3
 
-BERT-Base chooses right in 81.6 % of the dev set (table 4 there). Tasks: swag, and arct,
-the choice between two warrants of an argument (Habernal et al. 2018), with
---max_seq_length=80. --train_file, --eval_file and --predict_file name other files in
-the columns of the task, with any number of choices.
+BERT-Base has a dev accuracy of 0.816 (table 4 there). Tasks: swag, and arct, the choice
+between two warrants of an argument (Habernal et al. 2018), with --max_seq_length=80.
+--train_file, --eval_file and --predict_file name other files in the columns of the
+task, with any number of choices.
 
 Writes to --output_dir: checkpoints (model.ckpt-STEP, in the original's format), records
 (train.tf_record, ...), eval_results.txt and predictions.tsv (id, label, probability of
@@ -70,6 +70,21 @@ def trimmed(batches):
     return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
 
 
+def claim_folder(config, vocab_file):
+    """Makes --output_dir this run's, with what belongs to the model beside it."""
+    identity = {
+        "script": "run_swag",
+        "config": config.to_dict(),
+        "task": FLAGS.task_name.lower(),
+        "do_lower_case": FLAGS.do_lower_case,
+    }
+    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
+    run_directory.copy(vocab_file, FLAGS.output_dir, "vocab.txt")
+    run_directory.write_text(
+        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
+    )
+
+
 def main():
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
         raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
@@ -91,17 +106,7 @@ def main():
         records.write(f"{FLAGS.output_dir}/{name}.tf_record", arrays, spec)
         return examples, arrays
 
-    identity = {
-        "script": "run_swag",
-        "config": config.to_dict(),
-        "task": FLAGS.task_name.lower(),
-        "do_lower_case": FLAGS.do_lower_case,
-    }
-    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
-    run_directory.copy(vocab_file, FLAGS.output_dir, "vocab.txt")
-    run_directory.write_text(
-        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
-    )
+    claim_folder(config, vocab_file)
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
     )
