@@ -109,7 +109,7 @@ predict_and_export() {
 serve() {
     say "== Step 4 of 4: use the export where none of this code is ==" \
         "Python's -I leaves this folder out of what can be imported."
-    # TensorFlow's C++ start-up notices are left out; errors are not.
+    # TensorFlow's C++ log is left out: notices at start-up. Exceptions are shown.
     run "$PYTHON" -I examples/classify_text.py "$OUT/serving/$name/1" \
         "My new card has not arrived yet, where is it?" \
         "The cash machine gave me less money than I asked for." \
