@@ -7,7 +7,6 @@ number (TensorFlow Serving loads the highest). The exporter loads what it wrote 
 compares it with the model in memory, from text and from ids, before it says done.
 """
 
-import json
 import os
 
 import numpy as np
@@ -15,12 +14,9 @@ import tensorflow as tf
 from absl import flags, logging
 
 import common_flags
-import run_directory
 import serving
-import training
-from data import classification, features, tokenization
-from modeling import config as config_lib
-from modeling import models
+import text_classification
+from data import classification, features, targets, tokenization
 
 FLAGS = flags.FLAGS
 
@@ -37,6 +33,14 @@ PROBES = (
 )
 
 
+# What serves a model, by the kind of its labels.
+SERVERS = {
+    targets.Kind.CLASS: serving.TextClassifier,
+    targets.Kind.MULTI_LABEL: serving.TextTagger,
+    targets.Kind.NUMBER: serving.TextRegressor,
+}
+
+
 def define_flags():
     flags.DEFINE_string(
         "model_dir", None, "Output folder of run_classifier.py.", required=True
@@ -46,37 +50,6 @@ def define_flags():
     )
 
 
-def read_run(model_dir):
-    """What the run's folder says about the model.
-
-    Returns:
-        dict with config, labels, do_lower_case, max_seq_length and vocab_file.
-    Raises:
-        ValueError: the folder is not that of a classifier.
-    """
-    try:
-        with open(f"{model_dir}/{run_directory.IDENTITY_FILE}") as file:
-            identity = json.load(file)
-        with open(f"{model_dir}/{run_directory.SETTINGS_FILE}") as file:
-            settings = json.load(file)
-    except FileNotFoundError as error:
-        raise ValueError(
-            f"{model_dir} is no output folder of a run: {error.filename} is missing"
-        ) from None
-    if identity["script"] != "run_classifier":
-        raise ValueError(
-            f"{model_dir} is of {identity['script']}; only runs of run_classifier can "
-            "be exported"
-        )
-    return {
-        "config": config_lib.BertConfig.from_dict(identity["config"]),
-        "labels": identity["labels"],
-        "do_lower_case": identity["do_lower_case"],
-        "max_seq_length": settings["max_seq_length"],
-        "vocab_file": f"{model_dir}/vocab.txt",
-    }
-
-
 def largest_difference(model, path, run):
     """Compares the SavedModel at `path` with the model in memory on `PROBES`.
 
@@ -84,13 +57,13 @@ def largest_difference(model, path, run):
         float, the largest absolute difference of a logit, from text, pairs and ids.
     """
     loaded = tf.saved_model.load(path)
-    tokenizer = tokenization.FullTokenizer(run["vocab_file"], run["do_lower_case"])
+    tokenizer = tokenization.FullTokenizer(run.vocab_file, run.do_lower_case)
     pairs = [(text, other) for text in PROBES for other in (None, *PROBES)]
     worst = 0.0
     for text, other in pairs:
         example = classification.InputExample("probe", text, other)
         arrays = features.features_to_arrays(
-            [example], run["labels"], run["max_seq_length"], tokenizer
+            [example], (), run.max_seq_length, tokenizer
         )
         ids = {
             key: tf.constant(arrays[key])
@@ -108,16 +81,16 @@ def largest_difference(model, path, run):
 
 
 def main():
-    run = read_run(FLAGS.model_dir)
-    model = models.BertForSequenceClassification(run["config"], len(run["labels"]))
-    training.load_latest(model, FLAGS.model_dir, None)
-    server = serving.TextClassifier(
-        model,
-        run["labels"],
-        run["vocab_file"],
-        run["do_lower_case"],
-        run["max_seq_length"],
+    run = text_classification.read_run(FLAGS.model_dir)
+    model = run.load_model()
+    server = SERVERS[run.kind](
+        model, run.labels, run.vocab_file, run.do_lower_case, run.max_seq_length
     )
+    if run.document_stride:
+        logging.warning(
+            "the run read long texts in windows; the export cuts them after %d tokens",
+            run.max_seq_length,
+        )
     os.makedirs(FLAGS.export_dir, exist_ok=True)
     versions = [int(name) for name in os.listdir(FLAGS.export_dir) if name.isdecimal()]
     path = os.path.join(FLAGS.export_dir, str(max(versions, default=0) + 1))

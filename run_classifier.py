@@ -6,12 +6,14 @@ r"""Fine-tunes BERT to classify sentences and pairs (Devlin et al. 2018, section
         --learning_rate=2e-5 --num_train_epochs=3
 
 BERT-Base gives an accuracy of 0.84 to 0.88 over seeds (README of the original). Tasks:
-cola, mnli, mrpc, sst-2, xnli, and `own` for {train,dev,test}.{tsv,csv,jsonl} in
---data_dir.
+those of GLUE (cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; ax, the diagnostic
+set, in the folder of an mnli run), xnli, and `own` for {train,dev,test}.{tsv,csv,jsonl}
+in --data_dir; or --tfds_name=glue/mrpc.
 
 Writes to --output_dir: checkpoints (model.ckpt-STEP, in the original's format), records
 (train.tf_record, ...), eval_results.txt, test_results.tsv (probabilities, as the
-original) and predictions.tsv (id, label, score), and what export_saved_model.py needs.
+original), predictions.tsv (id, label, score), eval_predictions.tsv (the same of the dev
+set, with the right label), and what export_saved_model.py needs.
 """
 
 import os
@@ -19,14 +21,14 @@ import os
 import numpy as np
 from absl import flags
 
+import classifier_tasks
 import common_flags
 import model_files
 import run_directory
 import training
 import validation
-from data import batching, classification, features, glue, records, tokenization
-from metrics import classification as metrics
-from modeling import losses, models, optimization
+from data import batching, classification, glue, records, targets, tfds, tokenization
+from modeling import models, optimization
 
 FLAGS = flags.FLAGS
 
@@ -37,16 +39,36 @@ def define_flags():
     common_flags.define_training()
     common_flags.define_fine_tuning()
     common_flags.define_tpu()
+    flags.DEFINE_string("task_name", None, f"{', '.join(glue.TASKS)} or own.")
     flags.DEFINE_string(
-        "task_name", None, "cola, mnli, mrpc, sst-2, xnli or own.", required=True
+        "tfds_name",
+        None,
+        "Instead of --task_name: a prepared data set of TensorFlow Datasets, such as "
+        "glue/mrpc.",
     )
     flags.DEFINE_string(
-        "data_dir", None, "Folder with the files of the task.", required=True
+        "data_dir",
+        None,
+        "Folder with the files of the task; with --tfds_name where data sets are "
+        "prepared (default there: ~/tensorflow_datasets).",
     )
     flags.DEFINE_bool("do_predict", False, "Predict the test set.")
     flags.DEFINE_integer("predict_batch_size", 8, "Examples a batch in prediction.", 1)
     flags.DEFINE_integer(
         "max_seq_length", 128, "Tokens an example; longer ones are cut.", 3
+    )
+    flags.DEFINE_integer(
+        "document_stride",
+        0,
+        "Read longer texts whole, in windows of --max_seq_length that start so many "
+        "tokens apart; the answer is the mean of their logits. 0: cut them.",
+        0,
+    )
+    flags.DEFINE_string(
+        "class_weights",
+        None,
+        "Weights of the classes in training: `balanced`, numbers in the order of "
+        "labels.json with commas between, or a JSON file {label: number}.",
     )
     flags.DEFINE_string("text_column", "text", "Task own: column of the text.")
     flags.DEFINE_string(
@@ -54,26 +76,90 @@ def define_flags():
     )
     flags.DEFINE_string("label_column", "label", "Task own: column of the label.")
     flags.DEFINE_string("id_column", None, "Task own: column of the id of a row.")
+    flags.DEFINE_enum_class(
+        "label_type",
+        targets.Kind.CLASS,
+        targets.Kind,
+        "Task own: one class, any number of labels (or none), or a number.",
+    )
+    flags.DEFINE_string(
+        "label_separator", ",", "Between the labels of an example of several."
+    )
     flags.DEFINE_string("xnli_language", "zh", "Task xnli: its language.")
 
 
-def find_task(output_dir):
+def check_flags():
+    """Refuses flags that contradict one another."""
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
+        raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
+    if bool(FLAGS.task_name) == bool(FLAGS.tfds_name):
+        raise ValueError("give one of --task_name and --tfds_name")
+    if FLAGS.task_name and not FLAGS.data_dir:
+        raise ValueError("--task_name needs --data_dir, the folder with its files")
+    is_own = bool(FLAGS.task_name) and FLAGS.task_name.lower() == "own"
+    if FLAGS.label_type != targets.Kind.CLASS and not is_own:
+        raise ValueError(
+            "--label_type is for --task_name=own; other data say what their labels are"
+        )
+    if FLAGS.document_stride and FLAGS.text_pair_column:
+        raise ValueError(
+            "--document_stride cuts single texts into windows, so it does not go with "
+            "--text_pair_column"
+        )
+    if FLAGS.document_stride > FLAGS.max_seq_length - 2:
+        raise ValueError(
+            f"--document_stride is {FLAGS.document_stride}, but a window has only "
+            f"{FLAGS.max_seq_length - 2} tokens of the text (--max_seq_length - 2)"
+        )
+
+
+def find_task():
     """The task with its labels: published, of an earlier run, or inferred."""
+    if FLAGS.tfds_name:
+        return tfds.find_task(
+            FLAGS.tfds_name,
+            FLAGS.data_dir,
+            FLAGS.text_column,
+            FLAGS.text_pair_column,
+            FLAGS.label_column,
+        )
     if FLAGS.task_name.lower() != "own":
         return glue.find_task(FLAGS.task_name, FLAGS.xnli_language)
     task = classification.OwnTask(
-        FLAGS.text_column, FLAGS.text_pair_column, FLAGS.label_column, FLAGS.id_column
+        FLAGS.text_column,
+        FLAGS.text_pair_column,
+        FLAGS.label_column,
+        FLAGS.id_column,
+        FLAGS.label_type,
+        FLAGS.label_separator,
     )
+    if task.kind == targets.Kind.NUMBER:
+        return task
     if FLAGS.do_train:
         labels = classification.infer_labels(task.examples(FLAGS.data_dir, "train"))
     else:
-        labels = classification.read_labels(os.path.join(output_dir, "labels.json"))
+        path = os.path.join(FLAGS.output_dir, "labels.json")
+        labels = classification.read_labels(path)
     return task.with_labels(labels)
 
 
-def trimmed(batches):
-    """The batches without columns of padding, unless --pad_to_max asks for them."""
-    return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
+def claim_folder(config, vocab_file, task):
+    """Makes --output_dir this run's, with what belongs to the model beside it."""
+    identity = {
+        "script": "run_classifier",
+        "config": config.to_dict(),
+        "labels": task.labels,
+        # Absent from folders that are older than the other kinds.
+        "label_type": None if task.kind == targets.Kind.CLASS else task.kind,
+        "do_lower_case": FLAGS.do_lower_case,
+    }
+    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
+    run_directory.copy(vocab_file, FLAGS.output_dir, "vocab.txt")
+    if task.labels:
+        classification.write_labels(f"{FLAGS.output_dir}/labels.json", task.labels)
+    run_directory.write_text(
+        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
+    )
 
 
 def suffix(split):
@@ -82,8 +168,7 @@ def suffix(split):
 
 
 def main():
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
-        raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
+    check_flags()
     tokenization.validate_case_matches_checkpoint(
         FLAGS.do_lower_case, FLAGS.init_checkpoint
     )
@@ -91,91 +176,102 @@ def main():
     vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
     model_files.check(config, FLAGS.max_seq_length, vocab_file)
     tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
-    task = find_task(FLAGS.output_dir)
+    task = find_task()
 
     def read(split, name):
         """Examples and arrays of a split; the arrays are kept as a record file."""
         examples = task.examples(FLAGS.data_dir, split)
-        arrays = features.features_to_arrays(
-            examples, task.labels, FLAGS.max_seq_length, tokenizer
+        arrays, spec = classifier_tasks.to_arrays(
+            examples, task, FLAGS.max_seq_length, tokenizer, FLAGS.document_stride
         )
-        path = os.path.join(FLAGS.output_dir, f"{name}.tf_record")
-        records.write(path, arrays, records.classifier_spec(FLAGS.max_seq_length))
+        records.write(f"{FLAGS.output_dir}/{name}.tf_record", arrays, spec)
         return examples, arrays
 
-    identity = {
-        "script": "run_classifier",
-        "config": config.to_dict(),
-        "labels": task.labels,
-        "do_lower_case": FLAGS.do_lower_case,
-    }
-    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
-    run_directory.copy(vocab_file, FLAGS.output_dir, "vocab.txt")
-    classification.write_labels(f"{FLAGS.output_dir}/labels.json", task.labels)
-    run_directory.write_text(
-        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
-    )
+    claim_folder(config, vocab_file, task)
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
     )
     with strategy.scope():
         training.set_seed(FLAGS.seed)
-        model = models.BertForSequenceClassification(config, len(task.labels))
+        model = models.BertForSequenceClassification(
+            config, classifier_tasks.num_outputs(task.labels)
+        )
+    runner = classifier_tasks.Runner(strategy, model, task, FLAGS.pad_to_max)
 
-    scorer = training.Forward(strategy, model, measure)
     if FLAGS.do_train:
         _, arrays = read("train", "train")
-        step = train(strategy, model, arrays, make_validation(scorer, task, read))
+        objective = classifier_tasks.objective(
+            task, FLAGS.class_weights, arrays["label_ids"]
+        )
+        checked = make_validation(runner, task, read)
+        step = train(strategy, model, objective, arrays, checked)
     else:
-        step = training.load_latest(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.keep_best:
-        step = training.load_best(model, FLAGS.output_dir)
+        step = training.load_trained(model, FLAGS.output_dir)
     if FLAGS.do_eval:
-        for split in task.splits("dev"):
-            _, arrays = read(split, f"eval{suffix(split)}")
-            results = evaluate(scorer, task.metrics, arrays)
-            run_directory.write_results(
-                FLAGS.output_dir,
-                f"eval_results{suffix(split)}",
-                {**results, "global_step": step},
-            )
+        for split in splits(task, "dev"):
+            evaluate(runner, task, (split, *read(split, f"eval{suffix(split)}")), step)
     if FLAGS.do_predict:
-        for split in task.splits("test"):
-            examples, arrays = read(split, f"predict{suffix(split)}")
-            predict(strategy, model, task.labels, (examples, arrays), suffix(split))
+        for split in splits(task, "test"):
+            predict(runner, task, (split, *read(split, f"predict{suffix(split)}")))
 
 
-def measure(outputs, batch):
-    """What metrics.classification scores."""
-    return {
-        "logits": outputs["logits"],
-        "label_ids": batch["label_ids"],
-        "losses": losses.classification_losses(outputs, batch),
-    }
+def splits(task, kind):
+    """Names of the dev or test sets of a task, which must have one."""
+    found = task.splits(kind)
+    if not found:
+        raise ValueError(f"{FLAGS.task_name or FLAGS.tfds_name} has no {kind} set")
+    return found
 
 
-def evaluate(scorer, metric_names, arrays):
-    """Scores of a labelled data set."""
-    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
-    rows = scorer.rows(trimmed(batches), "evaluating")
-    return metrics.scores(rows, metric_names)
+def evaluate(runner, task, data, step):
+    """Writes the scores of a dev set, and what the model says of each example."""
+    split, examples, arrays = data
+    results, logits = runner.evaluate(arrays, FLAGS.eval_batch_size)
+    write_table(f"eval_predictions{suffix(split)}", examples, logits, task)
+    # Last: where it is, the run is complete.
+    run_directory.write_results(
+        FLAGS.output_dir,
+        f"eval_results{suffix(split)}",
+        {**results, "global_step": step},
+    )
 
 
-def make_validation(scorer, task, read):
+def predict(runner, task, data):
+    """Writes test_results.tsv as the original, and predictions.tsv with a header."""
+    split, examples, arrays = data
+    logits = runner.predict(arrays, FLAGS.predict_batch_size)
+    run_directory.write_table(
+        f"{FLAGS.output_dir}/test_results{suffix(split)}.tsv",
+        np.asarray(classifier_tasks.HEADS[task.kind].activate(logits)),
+    )
+    write_table(f"predictions{suffix(split)}", examples, logits, task)
+
+
+def write_table(name, examples, logits, task):
+    """Writes the answers to examples; for the dev set, the right ones beside them."""
+    rows = classifier_tasks.table(
+        examples, logits, task, FLAGS.label_separator, name.startswith("eval")
+    )
+    run_directory.write_table(f"{FLAGS.output_dir}/{name}.tsv", rows)
+
+
+def make_validation(runner, task, read):
     """The Validation that --keep_best asks for, on the first dev set, or None."""
     if not FLAGS.keep_best:
         return None
-    split = task.splits("dev")[0]
+    split = splits(task, "dev")[0]
     _, arrays = read(split, f"eval{suffix(split)}")
     return validation.Validation(
         FLAGS.output_dir,
-        lambda: evaluate(scorer, task.metrics, arrays),
+        lambda: runner.evaluate(arrays, FLAGS.eval_batch_size)[0],
         f"eval_{task.metrics[0]}",
         FLAGS.patience,
     )
 
 
-def train(strategy, model, arrays, checked):
+def train(strategy, model, objective, arrays, checked):
     """Trains, or resumes; returns the number of updates done."""
     num_examples = len(arrays["label_ids"])
     steps = int(num_examples / FLAGS.train_batch_size * FLAGS.num_train_epochs)
@@ -189,43 +285,18 @@ def train(strategy, model, arrays, checked):
         FLAGS.bias_correction,
         training.frozen_layers(FLAGS.freeze_layers),
     )
-    trainer = training.Trainer(
-        strategy, model, optimizer, losses.CLASSIFICATION, FLAGS.seed
-    )
+    trainer = training.Trainer(strategy, model, optimizer, objective, FLAGS.seed)
     trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint)
     plan = training.Plan(steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size)
 
     def batches_from(step):
-        return trimmed(
-            batching.in_memory_batches(arrays, FLAGS.train_batch_size, FLAGS.seed, step)
+        batches = batching.in_memory_batches(
+            arrays, FLAGS.train_batch_size, FLAGS.seed, step
         )
+        return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
 
     training.train(trainer, batches_from, plan, FLAGS.output_dir, checked)
     return trainer.step
-
-
-def predict(strategy, model, labels, data, suffix):
-    """Writes test_results.tsv as the original, and predictions.tsv with a header."""
-    examples, arrays = data
-    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
-    rows = training.rows(
-        strategy,
-        model,
-        trimmed(batches),
-        lambda outputs, _: {"probabilities": losses.softmax(outputs["logits"])},
-        "predicting",
-    )
-    probabilities = np.concatenate([row["probabilities"] for row in rows])
-    run_directory.write_table(
-        f"{FLAGS.output_dir}/test_results{suffix}.tsv", probabilities
-    )
-    best = probabilities.argmax(axis=-1)
-    rows = zip(examples, best, probabilities, strict=True)
-    table = [(example.guid, labels[i], row[i]) for example, i, row in rows]
-    run_directory.write_table(
-        f"{FLAGS.output_dir}/predictions{suffix}.tsv",
-        [("id", "label", "score"), *table],
-    )
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from modeling import losses
 SIGNATURES = ("serving_default", "pair", "ids")
 
 
-class TextClassifier(tf.Module):
-    """Signatures of a classifier; each gives label, score, probabilities and logits.
+class _TextModel(tf.Module):
+    """Signatures of a model that gives logits for texts.
 
     serving_default: text, string [batch].
     pair: text and text_pair, string [batch].
@@ -24,7 +24,7 @@ class TextClassifier(tf.Module):
 
     Args:
         model: models.BertForSequenceClassification.
-        labels: list of str.
+        labels: sequence of str.
         vocab_file: str, becomes an asset.
         do_lower_case: bool.
         max_seq_length: int; longer texts are cut as in training, shorter ones are
@@ -34,25 +34,21 @@ class TextClassifier(tf.Module):
     def __init__(self, model, labels, vocab_file, do_lower_case, max_seq_length):
         super().__init__()
         self.model, self.max_seq_length = model, max_seq_length
-        self.labels = tf.constant(list(labels))
+        self.labels = tf.constant(list(labels), tf.string)
         self.vocab = tf.saved_model.Asset(vocab_file)
         self.tokenizer = graph_tokenization.GraphTokenizer(vocab_file, do_lower_case)
 
-    def _classify(self, batch):
-        logits = self.model(batch, training=False)["logits"]
-        probabilities = losses.softmax(logits)
-        best = tf.argmax(logits, axis=-1)
-        return {
-            "label": tf.gather(self.labels, best),
-            "score": tf.reduce_max(probabilities, axis=-1),
-            "probabilities": probabilities,
-            "logits": logits,
-        }
+    def outputs(self, logits):
+        """dict of what the signatures give for logits, [batch, outputs]."""
+        raise NotImplementedError
+
+    def _answer(self, batch):
+        return self.outputs(self.model(batch, training=False)["logits"])
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
     def serving_default(self, text):
         ids = self.tokenizer(text)
-        return self._classify(self.tokenizer.pack(ids, None, self.max_seq_length))
+        return self._answer(self.tokenizer.pack(ids, None, self.max_seq_length))
 
     @tf.function(
         input_signature=[
@@ -62,7 +58,7 @@ class TextClassifier(tf.Module):
     )
     def pair(self, text, text_pair):
         ids_a, ids_b = self.tokenizer(text), self.tokenizer(text_pair)
-        return self._classify(self.tokenizer.pack(ids_a, ids_b, self.max_seq_length))
+        return self._answer(self.tokenizer.pack(ids_a, ids_b, self.max_seq_length))
 
     @tf.function(
         input_signature=[
@@ -71,7 +67,7 @@ class TextClassifier(tf.Module):
         ]
     )
     def ids(self, input_ids, input_mask, segment_ids):
-        return self._classify(
+        return self._answer(
             {
                 "input_ids": input_ids,
                 "input_mask": input_mask,
@@ -80,11 +76,46 @@ class TextClassifier(tf.Module):
         )
 
 
+class TextClassifier(_TextModel):
+    """Gives label and score, [batch], probabilities and logits, [batch, labels]."""
+
+    def outputs(self, logits):
+        probabilities = losses.softmax(logits)
+        return {
+            "label": tf.gather(self.labels, tf.argmax(logits, axis=-1)),
+            "score": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
+            "logits": logits,
+        }
+
+
+class TextTagger(_TextModel):
+    """Of several labels: gives labels, the names of all, with probabilities and logits.
+
+    All are [batch, labels]; those of probability 0.5 or more apply.
+    """
+
+    def outputs(self, logits):
+        rows = tf.shape(logits)[0]
+        return {
+            "labels": tf.tile(self.labels[tf.newaxis], [rows, 1]),
+            "probabilities": losses.sigmoid(logits),
+            "logits": logits,
+        }
+
+
+class TextRegressor(_TextModel):
+    """Gives value, [batch], a number, and the same as logits, [batch, 1]."""
+
+    def outputs(self, logits):
+        return {"value": logits[:, 0], "logits": logits}
+
+
 def save(server, path, check):
     """Writes a SavedModel, whole and checked or not at all.
 
     Args:
-        server: TextClassifier.
+        server: one of the modules above.
         path: str, must not exist.
         check: function of the path of the unfinished SavedModel; raises if it is bad.
     """

@@ -1,0 +1,195 @@
+"""A fine-tuned classifier that stays loaded.
+
+import text_classification
+
+predictor = text_classification.load("my_run")  # an output folder of run_classifier.py
+predictor.predict(["Where is my card?"])  # [{"label": "card_arrival", "score": ...}]
+predictor.predict(["A man sleeps."], ["A man is awake."])  # pairs
+"""
+
+import dataclasses
+import json
+import os
+
+import numpy as np
+import tensorflow as tf
+
+import classifier_tasks
+import run_directory
+import training
+from data import classification, documents, features, targets, tokenization
+from modeling import config as config_lib
+from modeling import models
+
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What an output folder of run_classifier.py says about its model.
+
+    Attributes:
+        model_dir: str, the folder.
+        config: BertConfig.
+        labels: tuple of str; empty if the answer is a number.
+        kind: targets.Kind.
+        do_lower_case: bool.
+        max_seq_length: int.
+        document_stride: int, 0 if longer texts are cut.
+        vocab_file: str.
+        keep_best: bool, whether the best checkpoint was kept.
+        init_checkpoint: str or None, what the run started from.
+    """
+
+    model_dir: str
+    config: config_lib.BertConfig
+    labels: tuple[str, ...]
+    kind: targets.Kind
+    do_lower_case: bool
+    max_seq_length: int
+    document_stride: int
+    vocab_file: str
+    keep_best: bool
+    init_checkpoint: str | None
+
+    def load_model(self):
+        """The models.BertForSequenceClassification of the run.
+
+        Raises:
+            ValueError: there are no weights.
+        """
+        model = models.BertForSequenceClassification(
+            self.config, classifier_tasks.num_outputs(self.labels)
+        )
+        if self.keep_best:
+            training.load_trained(model, self.model_dir)
+        else:
+            training.load_trained(model, self.model_dir, self.init_checkpoint)
+        return model
+
+
+def read_run(model_dir):
+    """The Run of an output folder of run_classifier.py.
+
+    Raises:
+        ValueError: the folder is not one of run_classifier.py.
+    """
+    identity = _read(model_dir, run_directory.IDENTITY_FILE)
+    settings = _read(model_dir, run_directory.SETTINGS_FILE)
+    if identity["script"] != "run_classifier":
+        raise ValueError(
+            f"{model_dir} is of {identity['script']}; only models of run_classifier "
+            "classify texts"
+        )
+    return Run(
+        str(model_dir),
+        config_lib.BertConfig.from_dict(identity["config"]),
+        tuple(identity["labels"]),
+        targets.Kind(identity.get("label_type") or targets.Kind.CLASS),
+        identity["do_lower_case"],
+        settings["max_seq_length"],
+        settings.get("document_stride", 0),
+        os.path.join(model_dir, "vocab.txt"),
+        settings.get("keep_best", False),
+        settings["init_checkpoint"],
+    )
+
+
+def _read(model_dir, name):
+    path = os.path.join(model_dir, name)
+    if not os.path.exists(path):
+        raise ValueError(f"{model_dir} is no output folder of a run: {path} is missing")
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+class Predictor:
+    """Classifies texts, or pairs of texts, of any length.
+
+    Args:
+        model: models.BertForSequenceClassification.
+        run: Run.
+        batch_size: int, sequences at a time.
+    """
+
+    def __init__(self, model, run, batch_size=16):
+        self.run, self.batch_size = run, batch_size
+        self.tokenizer = tokenization.FullTokenizer(run.vocab_file, run.do_lower_case)
+
+        @tf.function(
+            input_signature=[
+                {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
+            ]
+        )
+        def forward(batch):
+            return model(batch, training=False)["logits"]
+
+        self._forward = forward
+
+    def predict(self, texts, pairs=None):
+        """What the model says of each text or, with two lists, of each pair of texts.
+
+        Args:
+            texts: list of str.
+            pairs: list of str, the second texts; None if there are none.
+        Returns:
+            list of dict, see `classifier_tasks.answers`: label, score and
+            probabilities; value if the model gives a number.
+        Raises:
+            ValueError: they are not lists of the same length.
+        """
+        logits = self.logits(texts, pairs)
+        return classifier_tasks.answers(logits, self.run.labels, self.run.kind)
+
+    def logits(self, texts, pairs=None):
+        """float32, [texts, outputs]; arguments as for `predict`."""
+        if isinstance(texts, str) or isinstance(pairs, str):
+            raise ValueError("expected a list of texts, not one text")
+        if pairs is not None and len(pairs) != len(texts):
+            raise ValueError(
+                f"every text of a pair needs the other, got {len(texts)} and "
+                f"{len(pairs)} texts"
+            )
+        pairs = pairs or [None] * len(texts)
+        rows, owners = [], []
+        for number, (text, other) in enumerate(zip(texts, pairs, strict=True)):
+            windows = self._sequences(text, other)
+            rows += windows
+            owners += [number] * len(windows)
+        if not rows:
+            return np.zeros((0, classifier_tasks.num_outputs(self.run.labels)), "f4")
+        # Sequences of like length share a batch, so that little of it is padding.
+        order = np.argsort([len(ids) for ids, _ in rows], kind="stable")
+        logits = np.empty((len(rows), classifier_tasks.num_outputs(self.run.labels)))
+        for first in range(0, len(rows), self.batch_size):
+            chosen = order[first : first + self.batch_size]
+            logits[chosen] = self._run([rows[i] for i in chosen])
+        return documents.mean_of_windows(logits, np.array(owners))
+
+    def _sequences(self, text, other):
+        """(ids, segments) of what is read of one text or pair."""
+        length = self.run.max_seq_length
+        if not self.run.document_stride or other:
+            example = classification.InputExample("", text, other)
+            return [features.example_ids(example, length, self.tokenizer)]
+        ids = self.tokenizer.encode(text)
+        windows = documents.cut(ids, length - 2, self.run.document_stride)
+        return [
+            features.join_segments(window, [], length, self.tokenizer)
+            for window in windows
+        ]
+
+    def _run(self, rows):
+        longest = max(len(ids) for ids, _ in rows)
+        arrays = features.pad(rows, len(rows), longest)
+        return self._forward({name: tf.constant(arrays[name]) for name in INPUTS})
+
+
+def load(model_dir, batch_size=16):
+    """The Predictor of an output folder of run_classifier.py, with the run's settings.
+
+    Raises:
+        ValueError: the folder is not one of run_classifier.py, or holds no weights.
+    """
+    run = read_run(model_dir)
+    return Predictor(run.load_model(), run, batch_size)
