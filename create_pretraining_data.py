@@ -126,7 +126,8 @@ def log_first_instances(
         return " ".join(inv_vocab.get(i, "?") for i in ids[is_real == 1].tolist())
 
     for number, batch in enumerate(batches):
-        for row in range(_INSTANCES_TO_LOG if number == 0 else 0):
+        shown = min(_INSTANCES_TO_LOG, len(batch["input_ids"])) if number == 0 else 0
+        for row in range(shown):
             one = {name: values[row] for name, values in batch.items()}
             logging.info(
                 "instance %d, %s next sentence: %s\nto predict: %s",

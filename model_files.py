@@ -1,5 +1,7 @@
 """The files that make a model, config and vocabulary, found and held together."""
 
+import hashlib
+import json
 import os
 
 from data import tokenization
@@ -7,9 +9,13 @@ from modeling import checkpoint, huggingface
 from modeling import config as config_lib
 
 
-def read_config(bert_config_file, init_checkpoint):
-    """The model's BertConfig: from its own file, or from beside the checkpoint.
+def read_config(bert_config_file, init_checkpoint, output_dir=None):
+    """The model's BertConfig: from its own file, or from beside its weights.
 
+    Args:
+        bert_config_file: str or None, the released JSON or a Hugging Face config.
+        init_checkpoint: str or None, what training starts from.
+        output_dir: str or None, folder of a run that may be finished already.
     Raises:
         ValueError: neither says it.
     """
@@ -17,33 +23,66 @@ def read_config(bert_config_file, init_checkpoint):
         if huggingface.is_config(bert_config_file):  # in which "gelu" is another one
             return huggingface.read_config(bert_config_file)
         return config_lib.BertConfig.from_json_file(bert_config_file)
-    config = checkpoint.read_config(init_checkpoint) if init_checkpoint else None
-    if config is None:
-        raise ValueError(
-            "the sizes of the model are not known: give --bert_config_file, or an "
-            "--init_checkpoint with a bert_config.json or config.json beside it"
-        )
-    return config
+    for place in filter(None, (init_checkpoint, output_dir)):
+        config = checkpoint.read_config(place)
+        if config is not None:
+            return config
+    raise ValueError(
+        "the sizes of the model are not known: give --bert_config_file, or an "
+        "--init_checkpoint with a bert_config.json or config.json beside it"
+    )
 
 
-def find_vocab(vocab_file, init_checkpoint):
-    """Path of the vocabulary: as given, or vocab.txt beside the checkpoint.
+def find_vocab(vocab_file, init_checkpoint, output_dir=None):
+    """Path of the vocabulary: as given, or vocab.txt beside the weights.
 
     Raises:
         ValueError: it is not given and not there.
     """
     if vocab_file:
         return vocab_file
-    folder = init_checkpoint or ""
-    if not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    path = os.path.join(folder, "vocab.txt")
-    if not (init_checkpoint and os.path.isfile(path)):
-        raise ValueError(
-            "there is no vocabulary: give --vocab_file, or an --init_checkpoint with "
-            "a vocab.txt beside it"
-        )
-    return path
+    for place in filter(None, (init_checkpoint, output_dir)):
+        path = os.path.join(_folder(place), "vocab.txt")
+        if os.path.isfile(path):
+            return path
+    raise ValueError(
+        "there is no vocabulary: give --vocab_file, or an --init_checkpoint with a "
+        "vocab.txt beside it"
+    )
+
+
+def _folder(path):
+    """The folder of a checkpoint, which may be the path itself."""
+    return path if os.path.isdir(path) else os.path.dirname(path)
+
+
+def fingerprint(path):
+    """SHA-256 of a file's bytes, in hexadecimal; tells vocabularies apart."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_case(do_lower_case, init_checkpoint):
+    """Refuses a --do_lower_case that is not that of the weights, as far as they say.
+
+    They say it by the name of their folder, by a tokenizer_config.json (Hugging Face)
+    or by the model.json of a run of ours beside them.
+
+    Raises:
+        ValueError: says which flag to change.
+    """
+    tokenization.validate_case_matches_checkpoint(do_lower_case, init_checkpoint)
+    for name in ("tokenizer_config.json", "model.json"):
+        path = os.path.join(_folder(init_checkpoint or ""), name)
+        if not (init_checkpoint and os.path.isfile(path)):
+            continue
+        with open(path, encoding="utf-8") as file:
+            there = json.load(file).get("do_lower_case", do_lower_case)
+        if there != do_lower_case:
+            raise ValueError(
+                f"{path} says do_lower_case is {there}; give "
+                f"--{'' if there else 'no'}do_lower_case"
+            )
 
 
 def check(config, max_seq_length, vocab_file=None):

@@ -5,6 +5,8 @@ or not at all.
 """
 
 import csv
+import datetime
+import fcntl
 import io
 import json
 import os
@@ -17,6 +19,8 @@ from absl import logging
 # What makes a folder's checkpoints one model: these may not change on the way.
 IDENTITY_FILE = "model.json"
 SETTINGS_FILE = "settings.json"
+
+_locks = {}  # path → open file that holds the lock
 
 
 def write_text(path, text):
@@ -55,21 +59,26 @@ def write_table(path, rows):
 
 
 def claim(output_dir, identity, settings):
-    """Makes the folder, or checks that it belongs to the same model.
+    """Makes the folder this process's, or checks that it belongs to the same model.
+
+    The folder stays locked until the process ends. Settings that differ from those of
+    the training before are logged; they are kept in settings.json by a run that trains,
+    in settings_eval.json by others.
 
     Args:
         output_dir: str.
         identity: dict of plain values, such as the config, the task and its labels.
-        settings: dict of flag name → value, written to settings.json.
+        settings: dict of flag name → value.
     Raises:
-        ValueError: the folder holds the run of another model; says what differs.
+        ValueError: the folder holds checkpoints or results of another model (says what
+            differs), or another process is at work in it.
     """
     os.makedirs(output_dir, exist_ok=True)
+    _lock(output_dir)
     path = os.path.join(output_dir, IDENTITY_FILE)
     identity = json.loads(json.dumps(identity))
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            there = json.load(file)
+    there = _read_json(path)
+    if there is not None and _holds_a_run(output_dir):
         for key in sorted({*identity, *there}):
             old, new = there.get(key), identity.get(key)
             if old != new:
@@ -78,7 +87,56 @@ def claim(output_dir, identity, settings):
                     f"{_difference(old, new)}; choose another --output_dir"
                 )
     write_json(path, identity)
-    write_json(os.path.join(output_dir, SETTINGS_FILE), settings)
+    path = os.path.join(output_dir, SETTINGS_FILE)
+    before = _read_json(path)
+    if settings.get("do_train") or before is None:
+        _log_changes(before or {}, json.loads(json.dumps(settings)))
+        write_json(path, settings)
+    else:
+        write_json(os.path.join(output_dir, "settings_eval.json"), settings)
+
+
+def _lock(output_dir):
+    """Keeps other processes out; the lock goes with the process, however it ends."""
+    path = os.path.realpath(output_dir)
+    if path in _locks:
+        return
+    file = open(os.path.join(path, ".lock"), "w")  # noqa: SIM115  # until the end
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise ValueError(
+            f"another process is at work in {output_dir}; wait for it or give another "
+            "--output_dir"
+        ) from None
+    _locks[path] = file
+
+
+def _read_json(path):
+    """The value in a JSON file, or None if there is no such file."""
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _holds_a_run(output_dir):
+    """Whether there is something in the folder that another model would spoil."""
+    names = os.listdir(output_dir)
+    return any(name == "checkpoint" or "results" in name for name in names)
+
+
+def _log_changes(before, settings):
+    """Says which settings differ from those of the training that is resumed."""
+    for name in sorted(before.keys() & settings.keys()):
+        if before[name] != settings[name]:
+            logging.info(
+                "--%s was %s when this folder was trained before, now it is %s",
+                name,
+                before[name],
+                settings[name],
+            )
 
 
 def _difference(old, new):
@@ -119,11 +177,20 @@ class TrainingLog:
 
     def __init__(self, output_dir, first_step, num_train_steps):
         self._path = os.path.join(output_dir, "train_log.jsonl")
+        self._drop_lines_after(first_step)
         self._summaries = tf.summary.create_file_writer(
             os.path.join(output_dir, "tensorboard")
         )
         self._num_train_steps = num_train_steps
         self._step, self._time = first_step, time.perf_counter()
+
+    def _drop_lines_after(self, step):
+        """Forgets what a killed run logged after its last checkpoint."""
+        if os.path.exists(self._path):
+            with open(self._path, encoding="utf-8") as file:
+                lines = [line for line in file if line.endswith("\n")]
+            kept = [line for line in lines if json.loads(line)["step"] <= step]
+            write_text(self._path, "".join(kept))
 
     def write(self, step, values, examples, tokens):
         """Writes one line.
@@ -158,5 +225,5 @@ class TrainingLog:
             values["learning_rate"],
             values["examples_per_second"],
             values["tokens_per_second"],
-            time.strftime("%H:%M:%S", time.gmtime(left)),
+            datetime.timedelta(seconds=round(left)),
         )

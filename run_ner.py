@@ -167,9 +167,9 @@ def main():
     if FLAGS.do_train:
         step = train(strategy, model, featurize(train_files)[1], checked)
     else:
-        step = training.load_latest(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.keep_best:
-        step = training.load_best(model, FLAGS.output_dir)
+        step = training.load_trained(model, FLAGS.output_dir)
     if FLAGS.do_eval:
         tagged = tag(forward, labels, dev, FLAGS.eval_batch_size)
         write("eval", dev_files, step, *tagged)

@@ -60,7 +60,9 @@ def evaluate(strategy, model, files, spec):
 def main():
     if not (FLAGS.do_train or FLAGS.do_eval):
         raise ValueError("nothing to do: give --do_train, --do_eval or both")
-    config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
+    config = model_files.read_config(
+        FLAGS.bert_config_file, FLAGS.init_checkpoint, FLAGS.output_dir
+    )
     model_files.check(config, FLAGS.max_seq_length)
     files = records.expand(FLAGS.input_file)
     spec = records.pretraining_spec(FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
@@ -68,6 +70,9 @@ def main():
 
     identity = {"script": "run_pretraining", "config": config.to_dict()}
     run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
+    run_directory.write_text(
+        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
+    )
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
     )
@@ -98,7 +103,7 @@ def main():
             training.train(trainer, batches_from, plan, FLAGS.output_dir)
         step = trainer.step
     else:
-        step = training.load_latest(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
         results = evaluate(strategy, model, files, spec)
         run_directory.write_results(

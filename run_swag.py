@@ -118,7 +118,7 @@ def main():
         _, arrays = read("train", FLAGS.train_file, "train")
         step = train(strategy, model, arrays)
     else:
-        step = training.load_latest(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
         _, arrays = read("dev", FLAGS.eval_file, "eval")
         results = evaluate(strategy, model, arrays)

@@ -183,42 +183,53 @@ class Trainer:
         logging.info("resuming from %s at step %d", prefix, self.step)
         return True
 
-    def start(self, output_dir, init_checkpoint):
+    def start(self, output_dir, init_checkpoint, skip_mismatched_heads=False):
         """Resumes from the folder's latest checkpoint, or loads the initial one."""
-        if not self.restore(output_dir) and init_checkpoint:
-            load(self.model, init_checkpoint)
+        if self.restore(output_dir):
+            if init_checkpoint:
+                logging.info("--init_checkpoint=%s is not used", init_checkpoint)
+        elif init_checkpoint:
+            load(self.model, init_checkpoint, skip_mismatched_heads)
 
 
-def load(model, path):
-    """Loads weights and shows what was loaded and what stays fresh."""
-    report = checkpoint.load(model, path)
-    logging.info("weights from %s\n%s", path, report.table())
-
-
-def load_best(model, output_dir):
-    """Loads the checkpoint that --keep_best kept; returns its number of updates."""
-    folder = os.path.join(output_dir, BEST)
-    load(model, folder)
-    return int(checkpoint.read(folder, with_slots=True)["global_step"])
-
-
-def load_latest(model, output_dir, init_checkpoint):
-    """Loads what evaluation needs: the folder's latest checkpoint, or the initial one.
+def load(model, path, skip_mismatched_heads=False):
+    """Loads weights and shows what was loaded and what stays fresh.
 
     Returns:
-        int, finished updates.
-    Raises:
-        ValueError: there is neither.
+        checkpoint.Report.
     """
-    latest = checkpoint.latest(output_dir)
-    if not (latest or init_checkpoint):
+    report = checkpoint.load(model, path, skip_mismatched_heads)
+    logging.info("weights from %s\n%s", path, report.table())
+    return report
+
+
+def load_trained(model, output_dir, init_checkpoint=None):
+    """Loads what to evaluate: the best checkpoint of a run, else its latest, else...
+
+    Args:
+        model: keras.Model.
+        output_dir: str, folder of the run.
+        init_checkpoint: str or None, taken if there is no checkpoint in the folder.
+    Returns:
+        int, updates behind these weights.
+    Raises:
+        ValueError: there is none of them.
+    """
+    best = os.path.join(output_dir, BEST)
+    path = checkpoint.latest(best) or checkpoint.latest(output_dir) or init_checkpoint
+    if not path:
         raise ValueError(
             f"there is no checkpoint in {output_dir} and no --init_checkpoint; train "
             "first (--do_train) or give one"
         )
-    load(model, latest or init_checkpoint)
-    values = checkpoint.read(latest, with_slots=True) if latest else {}
-    return int(values.get("global_step", 0))
+    report = load(model, path)
+    if report.fresh:
+        logging.warning(
+            "%s: not in %s, so what follows is that of an untrained head",
+            ", ".join(report.fresh),
+            path,
+        )
+    return checkpoint.global_step(path)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,6 +262,15 @@ def train(trainer, batches_from, plan, output_dir, validation=None):
         ValueError: the loss is not finite; names the step.
     """
     step, target = trainer.step, plan.num_train_steps
+    if target < 1:
+        raise ValueError(
+            "there is not one update to do: fewer examples than --train_batch_size, or "
+            "--num_train_epochs too small"
+        )
+    if checkpoint.latest(output_dir) is None:
+        trainer.save(output_dir)
+    elif step and validation and validation.after_checkpoint(trainer):
+        return
     if step >= target:
         logging.info(
             "%s is trained already: %d of %d updates; nothing to do",
@@ -258,10 +278,6 @@ def train(trainer, batches_from, plan, output_dir, validation=None):
             step,
             target,
         )
-        return
-    if step == 0:
-        trainer.save(output_dir)
-    elif validation and validation.should_stop(trainer):
         return
     log = run_directory.TrainingLog(output_dir, step, target)
     dataset = trainer.strategy.experimental_distribute_dataset(batches_from(step))
@@ -275,7 +291,7 @@ def train(trainer, batches_from, plan, output_dir, validation=None):
             results = []
         if save:
             trainer.save(output_dir)
-            if validation and validation.should_stop(trainer):
+            if validation and validation.after_checkpoint(trainer):
                 return
 
 
@@ -284,9 +300,10 @@ def _write(log, step, results, plan):
     values = {
         name: sum(float(r[name]) for r in results) / len(results) for name in results[0]
     }
-    if not math.isfinite(values["loss"]):
+    if not all(math.isfinite(value) for value in values.values()):
         raise ValueError(
-            f"the loss is {values['loss']} between updates {step - len(results) + 1} "
+            f"the loss is {values['loss']}, the gradient's norm "
+            f"{values.get('gradient_norm')} between updates {step - len(results) + 1} "
             f"and {step}; lower --learning_rate or look at the data there (the last "
             "checkpoint before it is kept)"
         )

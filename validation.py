@@ -29,7 +29,7 @@ class Validation:
         self.metric, self.patience = metric, patience
         self._path = os.path.join(output_dir, "validation.jsonl")
 
-    def should_stop(self, trainer):
+    def after_checkpoint(self, trainer):
         """Evaluates the checkpoint just written or resumed from, once.
 
         Args:

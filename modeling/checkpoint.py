@@ -31,9 +31,15 @@ def latest(folder):
         str, prefix.
     Raises:
         FileNotFoundError: the state file names a checkpoint that is not there.
+        ValueError: the state file cannot be read.
     """
     state = tf.train.get_checkpoint_state(folder)
     if state is None:
+        if os.path.exists(os.path.join(folder, "checkpoint")):
+            raise ValueError(
+                f"{folder}/checkpoint cannot be read; remove it to name the newest "
+                "checkpoint by hand, or bring it back"
+            )
         return None
     # Only the name counts, so that a run may be moved to another place.
     prefix = os.path.join(folder, os.path.basename(state.model_checkpoint_path))
@@ -125,6 +131,16 @@ def read(path, with_slots=False):
     return weights
 
 
+def global_step(path):
+    """int, the updates behind a checkpoint; 0 where it does not say."""
+    path = locate(path)
+    if huggingface.is_weights_file(path):
+        return 0
+    reader = tf.train.load_checkpoint(path)
+    has_it = reader.has_tensor("global_step")
+    return int(reader.get_tensor("global_step")) if has_it else 0
+
+
 def read_config(path):
     """The BertConfig in a JSON file, or in the one beside a checkpoint.
 
@@ -171,11 +187,13 @@ def write_tf1(prefix, weights, max_to_keep=None, update_state=True):
     partial = os.path.join(folder, f"{_PARTIAL}{name}")
     _remove(os.path.join(folder, _PARTIAL))  # left by a run that was killed
     try:
+        with tf.device("CPU"):
+            arrays = [tf.constant(array) for array in weights.values()]
         tf.raw_ops.SaveV2(
             prefix=partial,
             tensor_names=list(weights),
             shape_and_slices=[""] * len(weights),
-            tensors=[tf.constant(array) for array in weights.values()],
+            tensors=arrays,
         )
         # Without an index there is no checkpoint: it goes first and comes last.
         _remove(f"{prefix}.index")
@@ -271,7 +289,8 @@ def assign(model, weights, source, skip_mismatched_heads=False):
     Returns:
         Report.
     Raises:
-        ValueError: nothing of the encoder matched, or a shape differs; nothing is done.
+        ValueError: nothing of the encoder matched, a part of it is missing or too much,
+            or a shape differs; then nothing is done.
     """
     variables = weight_names(model)
     matched = [name for name in variables if name in weights]
@@ -287,12 +306,25 @@ def assign(model, weights, source, skip_mismatched_heads=False):
         if name not in heads:
             shapes = weights[name].shape, variables[name].shape
             raise ValueError(weight_shapes.mismatch(name, source, *shapes))
+    _check_layers(variables, weights, source)
     loaded = [name for name in matched if name not in wrong]
     for name in loaded:
         variables[name].assign(weights[name])
     fresh = [name for name in variables if name not in weights]
     unused = [name for name in weights if name not in variables]
     return Report(loaded, fresh, unused, heads)
+
+
+def _check_layers(variables, weights, source):
+    """Refuses an encoder that is whole on one side only; poolers may be missing."""
+    for there, here in ((weights, variables), (variables, weights)):
+        for name in there.keys() - here.keys():
+            if name.startswith("bert/") and not name.startswith("bert/pooler/"):
+                raise ValueError(
+                    f"{name} is only in {source if there is weights else 'the model'}, "
+                    f"not in {source if here is weights else 'the model'}; set "
+                    "num_hidden_layers and the other sizes to those of the checkpoint"
+                )
 
 
 def load(model, path, skip_mismatched_heads=False):

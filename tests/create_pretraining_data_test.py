@@ -99,6 +99,13 @@ def test_putting_the_labels_back_gives_sentences_of_the_text(run, flags, golden)
         assert (where[0] != where[1]) == is_random
 
 
+def test_fewer_instances_than_are_shown(run, flags, tmp_path):
+    path = tmp_path / "two.txt"
+    path.write_text("the cat sat\n\na dog ran\n")
+    run(**{**flags, "input_file": path, "dupe_factor": 1})
+    assert records.count([str(flags["output_file"])]) == 2
+
+
 def test_whole_words_are_masked(run, flags):
     run(**flags, do_whole_word_mask=True)
     data = batching.read_all([str(flags["output_file"])], SPEC)

@@ -1,6 +1,9 @@
 """Kills a training script at random moments and compares what it ends with."""
 
+import json
+import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -10,11 +13,12 @@ import numpy as np
 from modeling import checkpoint
 from tests import scripts
 
-KILLS = 3
-
 
 def check(script, flags, folder):
-    """Runs `script` whole and with kills; asserts bitwise equal checkpoints.
+    """Runs `script` whole and with three kills; asserts bitwise equal checkpoints.
+
+    Two kills come some time after a line of the log, the third while a checkpoint is
+    being written. Every restart must go on from a checkpoint, not from the start.
 
     Args:
         script: name of the script.
@@ -23,13 +27,28 @@ def check(script, flags, folder):
     """
     whole, broken = folder / "whole", folder / "broken"
     scripts.succeed(script, **flags, output_dir=whole)
-    lines = len((whole / "train_log.jsonl").read_text().splitlines())
-    rng = random.Random(str(folder))
-    for moment in sorted(rng.sample(range(1, lines), KILLS)):
-        _run_and_kill(
-            scripts.command(script, **flags, output_dir=broken), broken, moment
-        )
-    scripts.succeed(script, **flags, output_dir=broken)
+    steps = [json.loads(x)["step"] for x in read_log(whole)]
+    rng = random.Random(script)
+    first, second, third = sorted(rng.sample(steps[len(steps) // 4 : -4], 3))
+    command = scripts.command(script, **flags, output_dir=broken)
+    shown = []
+    for step, in_save in ((first, False), (second, False), (third, True)):
+        with open(folder / "shown.txt", "w", encoding="utf-8") as screen:
+            process = subprocess.Popen(command, stderr=screen)
+        try:
+            _wait(process, broken, step)
+            if in_save:
+                _wait_for_save(process, broken)
+            else:
+                time.sleep(rng.uniform(0, 0.02))
+            assert process.poll() is None, "ended before it was killed"
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        shown.append((folder / "shown.txt").read_text())
+    shown.append(scripts.succeed(script, **flags, output_dir=broken))
+    for text in shown[1:]:
+        assert re.search(r"resuming from .* at step [1-9]", text), text
     expected = checkpoint.read(whole, with_slots=True)
     values = checkpoint.read(broken, with_slots=True)
     assert set(values) == set(expected)
@@ -37,18 +56,24 @@ def check(script, flags, folder):
         np.testing.assert_array_equal(values[name], value, err_msg=name)
 
 
-def _run_and_kill(command, output_dir, moment):
-    """SIGKILLs the run when its log has `moment` lines or more."""
-    log = output_dir / "train_log.jsonl"
-    start = len(log.read_text().splitlines()) if log.exists() else 0
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        while process.poll() is None:
-            done = len(log.read_text().splitlines()) if log.exists() else 0
-            if done > start and done >= moment:
-                break
-            time.sleep(0.002)
-        assert process.poll() is None, "ended before it was killed"
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+def read_log(output_dir):
+    """Whole lines of a run's log."""
+    path = output_dir / "train_log.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [line for line in lines if line.endswith("\n")]
+
+
+def _wait(process, output_dir, step):
+    """Waits until the run has logged the step, or has ended."""
+    while process.poll() is None:
+        lines = read_log(output_dir)
+        if lines and json.loads(lines[-1])["step"] >= step:
+            return
+        time.sleep(0.002)
+
+
+def _wait_for_save(process, output_dir):
+    """Waits until a checkpoint is being written, or the run has ended."""
+    while process.poll() is None:
+        if any(name.startswith(".partial-") for name in os.listdir(output_dir)):
+            return

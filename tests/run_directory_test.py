@@ -2,22 +2,65 @@
 
 import csv
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import run_directory
+from tests import scripts
 
 IDENTITY = {"config": {"hidden_size": 8, "vocab_size": 20}, "labels": ["a", "b"]}
 
 
 def test_a_folder_is_claimed_and_claimed_again(tmp_path):
     out = tmp_path / "deep" / "out"
-    run_directory.claim(out, IDENTITY, {"seed": 1})
-    run_directory.claim(out, IDENTITY, {"seed": 2})
+    run_directory.claim(out, IDENTITY, {"seed": 1, "do_train": True})
+    run_directory.claim(out, IDENTITY, {"seed": 2, "do_train": False})
     assert json.loads((out / "model.json").read_text()) == IDENTITY
-    assert json.loads((out / "settings.json").read_text()) == {"seed": 2}
+    # The settings of the training stay until there is another.
+    settings = json.loads((out / "settings.json").read_text())
+    assert settings == {"seed": 1, "do_train": True}
+    settings = json.loads((out / "settings_eval.json").read_text())
+    assert settings == {"seed": 2, "do_train": False}
+    run_directory.claim(out, IDENTITY, {"seed": 3, "do_train": True})
+    settings = json.loads((out / "settings.json").read_text())
+    assert settings == {"seed": 3, "do_train": True}
+
+
+def test_changed_settings_are_said(tmp_path, caplog):
+    run_directory.claim(tmp_path, IDENTITY, {"seed": 1, "rate": 2, "do_train": True})
+    with caplog.at_level("INFO", logger="absl"):
+        run_directory.claim(
+            tmp_path, IDENTITY, {"seed": 1, "rate": 3, "do_train": True}
+        )
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert "--rate was 2" in message and "now it is 3" in message
+
+
+def test_a_folder_belongs_to_one_process(tmp_path):
+    run_directory.claim(tmp_path, IDENTITY, {})
+    code = (
+        "import sys, run_directory\n"
+        "try: run_directory.claim(sys.argv[1], {}, {})\n"
+        "except ValueError as error: print(error)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=scripts.ROOT,
+    )
+    assert "another process" in result.stdout and str(tmp_path) in result.stdout
+    assert json.loads((tmp_path / "model.json").read_text()) == IDENTITY
+
+
+def test_a_run_that_was_refused_leaves_the_folder_to_the_next(tmp_path):
+    run_directory.claim(tmp_path, IDENTITY, {})
+    run_directory.claim(tmp_path, IDENTITY | {"labels": ["c"]}, {})
 
 
 @pytest.mark.parametrize(
@@ -30,6 +73,7 @@ def test_a_folder_is_claimed_and_claimed_again(tmp_path):
 )
 def test_another_model_is_refused_and_nothing_changes(tmp_path, changed, words):
     run_directory.claim(tmp_path, IDENTITY, {"seed": 1})
+    (tmp_path / "checkpoint").touch()
     with pytest.raises(ValueError, match="another model") as caught:
         run_directory.claim(tmp_path, IDENTITY | changed, {"seed": 2})
     assert all(word in str(caught.value) for word in words)

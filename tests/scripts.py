@@ -1,6 +1,7 @@
 """Runs the scripts as a person does, in processes of their own."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -40,6 +41,9 @@ def refusal(script, **flags):
     last = result.stderr.rstrip("\n").rpartition("\n")[2].rpartition("\r")[2]
     start = f"{script.removesuffix('.py')}: error: "
     assert last.startswith(start), result.stderr
+    folder = pathlib.Path(flags.get("output_dir", "/nowhere"))
+    half = [p for p in folder.rglob("*") if re.search(r"\.tmp|\.partial", p.name)]
+    assert not half, half
     return last.removeprefix(start)
 
 

@@ -77,7 +77,7 @@ def test_the_best_is_kept_and_training_stops(tmp_path, scores, patience, best, l
     assert asked == list(range(2, last + 1, 2))
     assert len(list((tmp_path / "best").glob("*.index"))) == 1
     model = make_trainer().model
-    assert training.load_best(model, folder) == best
+    assert training.load_trained(model, folder) == best
     # The same updates without validation give the same weights.
     other = make_trainer()
     plan = training.Plan(20, save_checkpoints_steps=best, batch_size=4)
@@ -95,7 +95,7 @@ def test_resumed_it_decides_as_if_it_had_not_stopped(tmp_path):
     class Killed(Exception):
         pass
 
-    for crash in (2, 6, 8):  # while evaluating the checkpoint of that step
+    for crash in (2, 6, 8, 10):  # while evaluating the checkpoint of that step
         trainer = make_trainer()
         trainer.restore(str(folder))
 
@@ -118,6 +118,26 @@ def test_resumed_it_decides_as_if_it_had_not_stopped(tmp_path):
     assert (trainer.step, asked) == (10, [])
 
 
+def test_a_kill_before_the_last_evaluation_loses_nothing(tmp_path):
+    folder = str(tmp_path)
+    trainer = make_trainer()
+    plan = training.Plan(4, save_checkpoints_steps=10, batch_size=4)
+    training.train(trainer, batches_from, plan, folder)  # killed before it is asked
+    trainer = make_trainer()
+    trainer.restore(folder)
+    check = validation.Validation(folder, lambda: {"score": 1}, "score", 0)
+    training.train(trainer, batches_from, plan, folder, check)
+    assert training.load_trained(make_trainer().model, folder) == 4
+    assert (tmp_path / "best").is_dir()
+
+
+def test_a_set_too_small_for_one_update_is_refused(tmp_path):
+    plan = training.Plan(0, save_checkpoints_steps=10, batch_size=4)
+    with pytest.raises(ValueError, match="train_batch_size"):
+        training.train(make_trainer(), batches_from, plan, str(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("count", [-1, 0, 1, 2])
 def test_frozen_layers_stay_and_the_others_move(count):
     trainer = make_trainer(count)
@@ -138,6 +158,6 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     trainer = make_trainer()
     trainer.update = lambda _: {"loss": float("nan"), "tokens": 1}
     plan = training.Plan(4, save_checkpoints_steps=2, batch_size=4)
-    with pytest.raises(ValueError, match="loss is nan between updates 1 and 1"):
+    with pytest.raises(ValueError, match="loss is nan.* between updates 1 and 1"):
         training.train(trainer, batches_from, plan, str(tmp_path))
     assert checkpoint.latest(tmp_path).endswith("model.ckpt-0")
