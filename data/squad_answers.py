@@ -36,6 +36,8 @@ class AnswerOptions:
         null_score_diff_threshold: no answer is given where the score of none is higher
             than that of the best span by more than this.
         verbose_logging: log where the words of an answer could not be found.
+        drop_padding: padding is not considered. In the original it is, and takes up
+            some of the n_best_size places, as the question does.
     """
 
     n_best_size: int = 20
@@ -43,6 +45,7 @@ class AnswerOptions:
     version_2_with_negative: bool = False
     null_score_diff_threshold: float = 0.0
     verbose_logging: bool = False
+    drop_padding: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,9 +142,8 @@ def find_answers(
     Args:
         examples: the questions.
         windows: all of their windows, in order.
-        logits: of each window. They may be of any length that holds its sequence, and
-            should be of all of max_seq_length to choose just as the original does:
-            padding, too, takes some of the n_best_size places.
+        logits: of each window, of all of max_seq_length or, with `drop_padding`, of any
+            length that holds its sequence.
         tokenizer: that made the windows.
         options: how to choose.
     Raises:
@@ -226,7 +228,8 @@ def _spans(
     Returns:
         float64, [spans, 4]: first and last token of the context, their logits.
     """
-    starts, ends = (np.asarray(values, np.float64) for values in logits)
+    length = len(window.input_ids) if options.drop_padding else None
+    starts, ends = (np.asarray(values, np.float64)[:length] for values in logits)
     # Positions of [CLS], question and padding take their places among the best before
     # they are discarded, as in the original.
     first = np.argsort(-starts, kind="stable")[: options.n_best_size]

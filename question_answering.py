@@ -1,0 +1,143 @@
+"""A fine-tuned model that stays loaded and answers questions about texts.
+
+import question_answering
+
+predictor = question_answering.load("squad")  # an output folder of run_squad.py
+predictor.predict(["Who wrote it?"], ["Ada wrote the first program."])
+"""
+
+import dataclasses
+import json
+import os
+
+import tensorflow as tf
+
+import run_directory
+import squad_results
+import training
+from data import squad, squad_answers, squad_windows, tokenization
+from modeling import config as config_lib
+from modeling import models
+
+
+class Predictor:
+    """Answers questions about texts of any length.
+
+    Args:
+        model: models.BertForQuestionAnswering.
+        tokenizer: tokenization.FullTokenizer.
+        sizes: squad_windows.WindowSizes.
+        options: squad_answers.AnswerOptions.
+        batch_size: int, windows at a time.
+    """
+
+    def __init__(self, model, tokenizer, sizes, options, batch_size=16):
+        self.tokenizer, self.sizes, self.batch_size = tokenizer, sizes, batch_size
+        # An answer must not depend on what else is in its batch.
+        self.options = dataclasses.replace(options, drop_padding=True)
+        names = ("input_ids", "input_mask", "segment_ids")
+
+        @tf.function(
+            input_signature=[
+                {name: tf.TensorSpec([None, None], tf.int32) for name in names}
+            ]
+        )
+        def forward(batch):
+            outputs = model(batch, training=False)
+            return outputs["start_logits"], outputs["end_logits"]
+
+        self._forward, self._names = forward, names
+
+    def predict(self, questions, contexts):
+        """The answer to each question from the text at the same place.
+
+        Args:
+            questions: list of str.
+            contexts: list of str.
+        Returns:
+            list of dict: text ("" for no answer), start and end (which characters of
+            the context the text is, or None), score, probability, null_score and
+            candidates, the best answers in the same form.
+        Raises:
+            ValueError: they are not two lists of the same length.
+        """
+        if isinstance(questions, str) or isinstance(contexts, str):
+            raise ValueError("expected a list of questions and a list of texts")
+        if len(questions) != len(contexts):
+            raise ValueError(
+                f"every question needs a text, got {len(questions)} questions and "
+                f"{len(contexts)} texts"
+            )
+        # Texts that several questions share are tokenized once.
+        paragraphs = {text: squad.Paragraph.from_text(text) for text in contexts}
+        pairs = enumerate(zip(questions, contexts, strict=True))
+        examples = [
+            squad.SquadExample(str(number), question, paragraphs[text])
+            for number, (question, text) in pairs
+        ]
+        windows = list(squad_windows.make_windows(examples, self.tokenizer, self.sizes))
+        answers = squad_answers.find_answers(
+            examples, windows, self._logits(windows), self.tokenizer, self.options
+        )
+        return [answer.to_dict() for answer in answers]
+
+    def _logits(self, windows):
+        """Yields the logits of start and end of each window."""
+        for first in range(0, len(windows), self.batch_size):
+            batch = windows[first : first + self.batch_size]
+            longest = max(len(window.input_ids) for window in batch)
+            arrays = squad_windows.to_arrays(batch, longest)
+            starts, ends = self._forward(
+                {name: tf.constant(arrays[name]) for name in self._names}
+            )
+            yield from zip(starts.numpy(), ends.numpy(), strict=True)
+
+
+def load(model_dir, threshold=None):
+    """The Predictor of an output folder of run_squad.py, with the run's settings.
+
+    Args:
+        model_dir: str.
+        threshold: float, of no answer; default: the one that was found, or else the
+            one that the run was given.
+    Raises:
+        ValueError: the folder is not one of run_squad.py, or holds no weights.
+    """
+    identity = _read(model_dir, run_directory.IDENTITY_FILE)
+    settings = _read(model_dir, run_directory.SETTINGS_FILE)
+    if identity["script"] != "run_squad":
+        raise ValueError(
+            f"{model_dir} is of {identity['script']}; only models of run_squad answer "
+            "questions"
+        )
+    model = models.BertForQuestionAnswering(
+        config_lib.BertConfig.from_dict(identity["config"])
+    )
+    training.load_trained(model, model_dir, settings["init_checkpoint"])
+    if threshold is None:
+        threshold = squad_results.read_threshold(model_dir)
+    if threshold is None:
+        threshold = settings["null_score_diff_threshold"]
+    return Predictor(
+        model,
+        tokenization.FullTokenizer(f"{model_dir}/vocab.txt", identity["do_lower_case"]),
+        squad_windows.WindowSizes(
+            settings["max_seq_length"],
+            settings["doc_stride"],
+            settings["max_query_length"],
+        ),
+        squad_answers.AnswerOptions(
+            settings["n_best_size"],
+            settings["max_answer_length"],
+            settings["version_2_with_negative"],
+            threshold,
+        ),
+    )
+
+
+def _read(model_dir, name):
+    path = os.path.join(model_dir, name)
+    if not os.path.exists(path):
+        raise ValueError(f"{model_dir} is no output folder of a run: {path} is missing")
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)

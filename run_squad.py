@@ -1,0 +1,326 @@
+"""Fine-tunes BERT to answer questions from a text (Devlin et al. 2018, 4.2 and 4.3).
+
+    python run_squad.py --train_file=train-v1.1.json --predict_file=dev-v1.1.json \
+        --vocab_file=bert/vocab.txt --bert_config_file=bert/bert_config.json \
+        --init_checkpoint=bert/bert_model.ckpt --output_dir=squad --do_train \
+        --do_predict --train_batch_size=12 --learning_rate=3e-5 --num_train_epochs=2 \
+        --max_seq_length=384 --doc_stride=128
+
+BERT-Base gives F1 88.4 (README of the original). With --version_2_with_negative for
+SQuAD 2.0. Then, from the trained model:
+
+    python run_squad.py --output_dir=squad --question="Who ...?" --context="..."
+
+--train_file may be a list of files with commas between, which are shuffled together. To
+train on one after the other, as the paper did with TriviaQA before SQuAD, give the
+output folder of the first run as the second one's --init_checkpoint.
+
+Writes to --output_dir: checkpoints (model.ckpt-STEP, in the original's format), records
+(train.tf_record, eval.tf_record), predictions.json, nbest_predictions.json and
+null_odds.json (as the original), and answers.jsonl: id, text, start and end (the very
+characters of the context), score, probability, null_score and candidates. Where
+--predict_file has answers, also eval_results.txt with the official scores, and, for
+2.0, the best threshold of no answer in null_score_diff_threshold.json.
+"""
+
+import json
+import random
+
+from absl import flags, logging
+from tqdm import tqdm
+
+import common_flags
+import model_files
+import question_answering
+import run_directory
+import squad_results
+import training
+import validation
+from data import (
+    batching,
+    squad,
+    squad_answers,
+    squad_records,
+    squad_windows,
+    tokenization,
+)
+from modeling import losses, models, optimization
+
+FLAGS = flags.FLAGS
+
+
+def define_flags():
+    common_flags.define_model()
+    common_flags.define_text()
+    common_flags.define_training()
+    common_flags.define_fine_tuning()
+    common_flags.define_tpu()
+    FLAGS.set_default("pad_to_max", True)  # the original's losses and answers
+    flags.DEFINE_string("train_file", None, "SQuAD JSON to train on; or several, a,b.")
+    flags.DEFINE_string("predict_file", None, "SQuAD JSON to answer, and to score.")
+    flags.DEFINE_bool("do_predict", False, "Answer --predict_file; also --do_eval.")
+    flags.DEFINE_integer("predict_batch_size", 8, "Windows a batch in prediction.", 1)
+    flags.DEFINE_integer("max_seq_length", 384, "Tokens of question and window.", 4)
+    flags.DEFINE_integer("doc_stride", 128, "Tokens from one window to the next.", 1)
+    flags.DEFINE_integer(
+        "max_query_length", 64, "Tokens of a question; longer ones are cut.", 0
+    )
+    flags.DEFINE_integer(
+        "n_best_size", 20, "Starts, ends and answers to consider, and to write.", 1
+    )
+    flags.DEFINE_integer("max_answer_length", 30, "Tokens of the longest answer.", 1)
+    flags.DEFINE_bool(
+        "verbose_logging", False, "Log the answers whose words cannot be aligned."
+    )
+    flags.DEFINE_bool(
+        "version_2_with_negative", False, "SQuAD 2.0: some questions have no answer."
+    )
+    flags.DEFINE_float(
+        "null_score_diff_threshold",
+        0.0,
+        "SQuAD 2.0: give no answer if its score is higher than the best answer's by "
+        "more than this.",
+    )
+    flags.DEFINE_enum(
+        "threshold",
+        "given",
+        ["given", "found"],
+        "SQuAD 2.0: use --null_score_diff_threshold as given, or the one that was best "
+        "when a file with answers was predicted.",
+    )
+    flags.DEFINE_enum(
+        "several_answers",
+        "refuse",
+        ["refuse", "first"],
+        "What to do with a question to train on that has several answers.",
+    )
+    flags.DEFINE_enum(
+        "epochs_of",
+        "questions",
+        ["questions", "windows"],
+        "What --num_train_epochs counts. An epoch of questions, as in the original, is "
+        "less than all windows where long texts have several.",
+    )
+    flags.DEFINE_string("question", None, "Answer only this, from --context.")
+    flags.DEFINE_string("context", None, "The text to answer --question from.")
+
+
+def check_flags():
+    """Refuses flags that do not go together, before anything is done."""
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
+        raise ValueError("nothing to do: give --do_train, --do_predict or --question")
+    for name, needed in (
+        ("do_train", "train_file"),
+        ("do_predict", "predict_file"),
+        ("do_eval", "predict_file"),
+        ("keep_best", "predict_file"),
+    ):
+        if FLAGS[name].value and not FLAGS[needed].value:
+            raise ValueError(f"--{name} needs a --{needed}")
+    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
+
+
+def read_questions():
+    """The questions to train on and those to answer; [] of what is not needed."""
+    version_2 = FLAGS.version_2_with_negative
+    train_examples, examples = [], []
+    if FLAGS.do_train:
+        paths = [path for path in FLAGS.train_file.split(",") if path]
+        train_examples = squad.read_training_set(
+            paths, version_2, FLAGS.several_answers
+        )
+        random.Random(FLAGS.seed).shuffle(train_examples)  # as the original, with 12345
+    if FLAGS.do_predict or FLAGS.do_eval or FLAGS.keep_best:
+        examples = squad.read_prediction_set(FLAGS.predict_file)
+        must_score = FLAGS.do_eval or (FLAGS.do_train and FLAGS.keep_best)
+        if must_score and not squad.has_answers(examples, version_2):
+            raise ValueError(
+                f"{FLAGS.predict_file} cannot be scored: not all questions have answers"
+                " (an empty list of them needs --version_2_with_negative)"
+            )
+    return train_examples, examples
+
+
+def threshold():
+    """The null score difference above which no answer is given."""
+    if FLAGS.threshold == "given":
+        return FLAGS.null_score_diff_threshold
+    found = squad_results.read_threshold(FLAGS.output_dir)
+    if found is None:
+        raise ValueError(
+            f"no threshold was found yet for {FLAGS.output_dir}; predict a file with "
+            "answers first, with --version_2_with_negative"
+        )
+    return found
+
+
+def answer_options():
+    """How the flags say to choose answers."""
+    return squad_answers.AnswerOptions(
+        FLAGS.n_best_size,
+        FLAGS.max_answer_length,
+        FLAGS.version_2_with_negative,
+        threshold(),
+        FLAGS.verbose_logging,
+        drop_padding=not FLAGS.pad_to_max,
+    )
+
+
+def claim_folder(config, vocab_file):
+    """Makes the output folder that of this model, with what belongs to it."""
+    identity = {
+        "script": "run_squad",
+        "config": config.to_dict(),
+        "do_lower_case": FLAGS.do_lower_case,
+    }
+    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
+    run_directory.copy(vocab_file, FLAGS.output_dir, "vocab.txt")
+    run_directory.write_text(
+        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
+    )
+
+
+def trimmed(batches):
+    """The batches without columns of padding, unless --pad_to_max asks for them."""
+    return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
+
+
+def main():
+    if FLAGS.question is not None:
+        answer_one_question()
+        return
+    check_flags()
+    config = model_files.read_config(
+        FLAGS.bert_config_file, FLAGS.init_checkpoint, FLAGS.output_dir
+    )
+    vocab_file = model_files.find_vocab(
+        FLAGS.vocab_file, FLAGS.init_checkpoint, FLAGS.output_dir
+    )
+    model_files.check(config, FLAGS.max_seq_length, vocab_file)
+    tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
+    sizes = squad_windows.WindowSizes(
+        FLAGS.max_seq_length, FLAGS.doc_stride, FLAGS.max_query_length
+    )
+    options = answer_options()
+    train_examples, examples = read_questions()
+    claim_folder(config, vocab_file)
+    strategy = training.make_strategy(
+        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
+    )
+    with strategy.scope():
+        training.set_seed(FLAGS.seed)
+        model = models.BertForQuestionAnswering(config)
+
+    def write_windows(name, questions):
+        """Writes a record file of windows to the output folder."""
+        progress = tqdm(questions, desc="tokenizing", unit=" questions", delay=1)
+        return squad_records.WindowFile.write(
+            f"{FLAGS.output_dir}/{name}.tf_record",
+            squad_windows.make_windows(progress, tokenizer, sizes),
+            FLAGS.max_seq_length,
+            is_training=name == "train",
+        )
+
+    forward = training.Forward(strategy, model, measure)
+    eval_windows = write_windows("eval", examples)
+
+    def answer():
+        """Answers with the weights that the model has now."""
+        batches = trimmed(eval_windows.evaluation_batches(FLAGS.predict_batch_size))
+        rows = forward.rows(batches, "answering")
+        logits = (
+            pair
+            for row in rows
+            for pair in zip(row["start_logits"], row["end_logits"], strict=True)
+        )
+        windows = squad_windows.make_windows(examples, tokenizer, sizes)
+        return list(
+            squad_answers.find_answers(examples, windows, logits, tokenizer, options)
+        )
+
+    if FLAGS.do_train:
+        checked = FLAGS.keep_best and validation.Validation(
+            FLAGS.output_dir,
+            lambda: squad_results.score(answer(), FLAGS.version_2_with_negative),
+            "best_f1" if FLAGS.version_2_with_negative else "f1",
+            FLAGS.patience,
+        )
+        windows = write_windows("train", train_examples)
+        step = train(strategy, model, windows, len(train_examples), checked)
+    else:
+        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+    if FLAGS.keep_best:
+        step = training.load_trained(model, FLAGS.output_dir)
+    if FLAGS.do_predict or FLAGS.do_eval:
+        write_results(answer(), step)
+
+
+def measure(outputs, _):
+    """What squad_answers.find_answers needs of every window."""
+    return {name: outputs[name] for name in ("start_logits", "end_logits")}
+
+
+def train(strategy, model, windows, num_questions, checked):
+    """Trains, or resumes; returns the number of updates done."""
+    count = num_questions if FLAGS.epochs_of == "questions" else windows.num_windows
+    steps = int(count / FLAGS.train_batch_size * FLAGS.num_train_epochs)
+    schedule = optimization.warmup_then_decay(
+        FLAGS.learning_rate, steps, int(steps * FLAGS.warmup_proportion)
+    )
+    optimizer = training.make_optimizer(
+        strategy,
+        model,
+        schedule,
+        FLAGS.bias_correction,
+        training.frozen_layers(FLAGS.freeze_layers),
+    )
+    trainer = training.Trainer(strategy, model, optimizer, losses.SPAN, FLAGS.seed)
+    trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint, FLAGS.skip_mismatched_heads)
+    plan = training.Plan(steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size)
+
+    def batches_from(step):
+        return trimmed(
+            windows.training_batches(FLAGS.train_batch_size, FLAGS.seed, step)
+        )
+
+    training.train(trainer, batches_from, plan, FLAGS.output_dir, checked)
+    return trainer.step
+
+
+def write_results(answers, step):
+    """Writes the answers and, where the accepted ones are known, their scores."""
+    version_2 = FLAGS.version_2_with_negative
+    squad_results.write_answers(FLAGS.output_dir, answers, version_2)
+    if not squad.has_answers((answer.example for answer in answers), version_2):
+        logging.info("%s has no answers to score with", FLAGS.predict_file)
+        return
+    results = squad_results.score(answers, version_2)
+    run_directory.write_results(
+        FLAGS.output_dir, "eval_results", {**results, "global_step": step}
+    )
+    # What was found on one file must not be found again on the file it is for.
+    if version_2 and FLAGS.threshold == "given":
+        squad_results.write_threshold(
+            FLAGS.output_dir, results, FLAGS.predict_file, step
+        )
+
+
+def answer_one_question():
+    """Shows the answer to --question as a line of JSON."""
+    if FLAGS.context is None:
+        raise ValueError("--question needs a --context to answer it from")
+    if FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict:
+        raise ValueError(
+            "--question is for a model that is trained already; give it "
+            "without --do_train, --do_eval and --do_predict"
+        )
+    flag = FLAGS["null_score_diff_threshold"]
+    given = flag.value if flag.present else None  # None: that of the run
+    predictor = question_answering.load(FLAGS.output_dir, given)
+    (answer,) = predictor.predict([FLAGS.question], [FLAGS.context])
+    del answer["candidates"]
+    print(json.dumps(answer, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    common_flags.run(main, define_flags)

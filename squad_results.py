@@ -1,0 +1,83 @@
+"""What run_squad.py writes about answers, and the threshold of giving none."""
+
+import json
+import os
+
+import run_directory
+from metrics import squad as metrics
+
+THRESHOLD_FILE = "null_score_diff_threshold.json"
+
+
+def score(answers, version_2):
+    """The official scores.
+
+    Args:
+        answers: list of squad_answers.Answer of questions with accepted answers.
+        version_2: bool, by the rules of SQuAD 2.0; with the best thresholds.
+    Returns:
+        dict of name → number.
+    """
+    accepted = {a.example.qas_id: a.example.answers for a in answers}
+    given = {a.example.qas_id: a.text for a in answers}
+    if not version_2:
+        return metrics.scores_v1(accepted, given)
+    best = {a.example.qas_id: a.best_text for a in answers}
+    odds = {a.example.qas_id: a.null_odds for a in answers}
+    return {
+        **metrics.scores_v2(accepted, given),
+        **metrics.best_thresholds(accepted, best, odds),
+    }
+
+
+def write_answers(output_dir, answers, version_2):
+    """Writes the files of the original, and answers.jsonl.
+
+    Args:
+        output_dir: str.
+        answers: list of squad_answers.Answer.
+        version_2: bool, also null_odds.json.
+    """
+    keys = ("text", "probability", "start_logit", "end_logit")
+    files = {
+        "predictions.json": {a.example.qas_id: a.text for a in answers},
+        "nbest_predictions.json": {
+            a.example.qas_id: [{k: getattr(c, k) for k in keys} for c in a.candidates]
+            for a in answers
+        },
+    }
+    if version_2:
+        files["null_odds.json"] = {a.example.qas_id: a.null_odds for a in answers}
+    for name, content in files.items():
+        text = json.dumps(content, indent=4) + "\n"
+        run_directory.write_text(os.path.join(output_dir, name), text)
+    lines = [json.dumps({"id": a.example.qas_id, **a.to_dict()}) for a in answers]
+    text = "".join(f"{line}\n" for line in lines)
+    run_directory.write_text(os.path.join(output_dir, "answers.jsonl"), text)
+
+
+def write_threshold(output_dir, results, predict_file, step):
+    """Keeps the threshold with the best F1 for later predictions.
+
+    Args:
+        output_dir: str.
+        results: dict, of `score`.
+        predict_file: str, what it was found on.
+        step: int, updates of the model it was found with.
+    """
+    found = {
+        "null_score_diff_threshold": results["best_f1_thresh"],
+        "best_f1": results["best_f1"],
+        "predict_file": predict_file,
+        "global_step": step,
+    }
+    run_directory.write_json(os.path.join(output_dir, THRESHOLD_FILE), found)
+
+
+def read_threshold(output_dir):
+    """The threshold that was kept; None if none was."""
+    path = os.path.join(output_dir, THRESHOLD_FILE)
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)["null_score_diff_threshold"]
