@@ -101,6 +101,11 @@ def check_flags():
         raise ValueError(
             "--label_type is for --task_name=own; other data say what their labels are"
         )
+    if FLAGS.label_type != targets.Kind.CLASS and FLAGS.class_weights:
+        raise ValueError(
+            f"--class_weights weighs classes, which --label_type={FLAGS.label_type} "
+            "does not have"
+        )
     if FLAGS.document_stride and FLAGS.text_pair_column:
         raise ValueError(
             "--document_stride cuts single texts into windows, so it does not go with "
@@ -148,6 +153,7 @@ def claim_folder(config, vocab_file, task):
     identity = {
         "script": "run_classifier",
         "config": config.to_dict(),
+        "vocab_sha256": model_files.fingerprint(vocab_file),
         "labels": task.labels,
         # Absent from folders that are older than the other kinds.
         "label_type": None if task.kind == targets.Kind.CLASS else task.kind,
@@ -169,11 +175,10 @@ def suffix(split):
 
 def main():
     check_flags()
-    tokenization.validate_case_matches_checkpoint(
-        FLAGS.do_lower_case, FLAGS.init_checkpoint
-    )
-    config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
-    vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
+    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
+    places = FLAGS.init_checkpoint, FLAGS.output_dir
+    config = model_files.read_config(FLAGS.bert_config_file, *places)
+    vocab_file = model_files.find_vocab(FLAGS.vocab_file, *places)
     model_files.check(config, FLAGS.max_seq_length, vocab_file)
     tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
     task = find_task()
@@ -188,6 +193,14 @@ def main():
         return examples, arrays
 
     claim_folder(config, vocab_file, task)
+    # All of it first: a mistake in a test file should not show after the training.
+    train_set = read("train", "train") if FLAGS.do_train else None
+    dev_sets, test_sets = [], []
+    if FLAGS.do_eval or FLAGS.keep_best:
+        dev_sets = [(s, *read(s, f"eval{suffix(s)}")) for s in splits(task, "dev")]
+    if FLAGS.do_predict:
+        test_sets = [(s, *read(s, f"predict{suffix(s)}")) for s in splits(task, "test")]
+
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
     )
@@ -199,22 +212,19 @@ def main():
     runner = classifier_tasks.Runner(strategy, model, task, FLAGS.pad_to_max)
 
     if FLAGS.do_train:
-        _, arrays = read("train", "train")
+        _, arrays = train_set
         objective = classifier_tasks.objective(
             task, FLAGS.class_weights, arrays["label_ids"]
         )
-        checked = make_validation(runner, task, read)
+        checked = make_validation(runner, task, dev_sets) if FLAGS.keep_best else None
         step = train(strategy, model, objective, arrays, checked)
-    else:
+    if FLAGS.keep_best or not FLAGS.do_train:
         step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
-    if FLAGS.keep_best:
-        step = training.load_trained(model, FLAGS.output_dir)
     if FLAGS.do_eval:
-        for split in splits(task, "dev"):
-            evaluate(runner, task, (split, *read(split, f"eval{suffix(split)}")), step)
-    if FLAGS.do_predict:
-        for split in splits(task, "test"):
-            predict(runner, task, (split, *read(split, f"predict{suffix(split)}")))
+        for data in dev_sets:
+            evaluate(runner, task, data, step)
+    for data in test_sets:
+        predict(runner, task, data)
 
 
 def splits(task, kind):
@@ -257,12 +267,9 @@ def write_table(name, examples, logits, task):
     run_directory.write_table(f"{FLAGS.output_dir}/{name}.tsv", rows)
 
 
-def make_validation(runner, task, read):
-    """The Validation that --keep_best asks for, on the first dev set, or None."""
-    if not FLAGS.keep_best:
-        return None
-    split = splits(task, "dev")[0]
-    _, arrays = read(split, f"eval{suffix(split)}")
+def make_validation(runner, task, dev_sets):
+    """The Validation that --keep_best asks for, on the first dev set."""
+    _, _, arrays = dev_sets[0]
     return validation.Validation(
         FLAGS.output_dir,
         lambda: runner.evaluate(arrays, FLAGS.eval_batch_size)[0],
@@ -286,7 +293,7 @@ def train(strategy, model, objective, arrays, checked):
         training.frozen_layers(FLAGS.freeze_layers),
     )
     trainer = training.Trainer(strategy, model, optimizer, objective, FLAGS.seed)
-    trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint)
+    trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint, FLAGS.skip_mismatched_heads)
     plan = training.Plan(steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size)
 
     def batches_from(step):

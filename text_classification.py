@@ -37,7 +37,6 @@ class Run:
         max_seq_length: int.
         document_stride: int, 0 if longer texts are cut.
         vocab_file: str.
-        keep_best: bool, whether the best checkpoint was kept.
         init_checkpoint: str or None, what the run started from.
     """
 
@@ -49,7 +48,6 @@ class Run:
     max_seq_length: int
     document_stride: int
     vocab_file: str
-    keep_best: bool
     init_checkpoint: str | None
 
     def load_model(self):
@@ -61,10 +59,7 @@ class Run:
         model = models.BertForSequenceClassification(
             self.config, classifier_tasks.num_outputs(self.labels)
         )
-        if self.keep_best:
-            training.load_trained(model, self.model_dir)
-        else:
-            training.load_trained(model, self.model_dir, self.init_checkpoint)
+        training.load_trained(model, self.model_dir, self.init_checkpoint)
         return model
 
 
@@ -90,7 +85,6 @@ def read_run(model_dir):
         settings["max_seq_length"],
         settings.get("document_stride", 0),
         os.path.join(model_dir, "vocab.txt"),
-        settings.get("keep_best", False),
         settings["init_checkpoint"],
     )
 
