@@ -169,6 +169,12 @@ def define_fine_tuning(num_train_epochs=3.0):
         "Pad every batch to --max_seq_length instead of to its longest example: "
         "slower, but of one shape, as TPUs want it.",
     )
+    flags.DEFINE_bool(
+        "skip_mismatched_heads",
+        False,
+        "Leave a head fresh that --init_checkpoint has for other labels, instead of "
+        "refusing it.",
+    )
     flags.DEFINE_integer(
         "freeze_layers",
         -1,

@@ -1,0 +1,68 @@
+"""The flags of every script: the original's with its defaults, and what we added."""
+
+import importlib
+import json
+
+import pytest
+from absl import flags
+
+# Ours. A new flag is a line here: a visible decision.
+ADDED = {
+    "create_pretraining_data": {"overwrite"},
+    "run_pretraining": {"bias_correction", "seed"},
+    "run_classifier": {
+        "bias_correction",
+        "class_weights",
+        "document_stride",
+        "freeze_layers",
+        "id_column",
+        "keep_best",
+        "label_column",
+        "label_separator",
+        "label_type",
+        "pad_to_max",
+        "patience",
+        "seed",
+        "skip_mismatched_heads",
+        "text_column",
+        "text_pair_column",
+        "tfds_name",
+        "xnli_language",
+    },
+    "run_squad": {
+        "bias_correction",
+        "context",
+        "do_eval",
+        "epochs_of",
+        "eval_batch_size",
+        "freeze_layers",
+        "keep_best",
+        "pad_to_max",
+        "patience",
+        "question",
+        "seed",
+        "several_answers",
+        "skip_mismatched_heads",
+        "threshold",
+    },
+}
+
+
+def defined(script):
+    """dict of name → default of the flags that a script defines."""
+    module = importlib.import_module(script)
+    before = set(flags.FLAGS)
+    module.define_flags()
+    added = set(flags.FLAGS) - before
+    defaults = {name: flags.FLAGS[name].default for name in added}
+    for name in added:
+        delattr(flags.FLAGS, name)
+    return defaults
+
+
+@pytest.mark.parametrize("script", sorted(ADDED))
+def test_flags_are_the_originals_and_ours(golden, script):
+    original = json.loads((golden / "flags.json").read_text())[script]
+    ours = defined(script)
+    assert {name: ours.get(name) for name in original} == original
+    assert ours.keys() - original.keys() == ADDED[script]
