@@ -7,8 +7,6 @@ predictor.predict(["Who wrote it?"], ["Ada wrote the first program."])
 """
 
 import dataclasses
-import json
-import os
 
 import tensorflow as tf
 
@@ -103,13 +101,7 @@ def load(model_dir, threshold=None):
     Raises:
         ValueError: the folder is not one of run_squad.py, or holds no weights.
     """
-    identity = _read(model_dir, run_directory.IDENTITY_FILE)
-    settings = _read(model_dir, run_directory.SETTINGS_FILE)
-    if identity["script"] != "run_squad":
-        raise ValueError(
-            f"{model_dir} is of {identity['script']}; only models of run_squad answer "
-            "questions"
-        )
+    identity, settings = run_directory.read(model_dir, "run_squad")
     model = models.BertForQuestionAnswering(
         config_lib.BertConfig.from_dict(identity["config"])
     )
@@ -133,11 +125,3 @@ def load(model_dir, threshold=None):
             threshold,
         ),
     )
-
-
-def _read(model_dir, name):
-    path = os.path.join(model_dir, name)
-    if not os.path.exists(path):
-        raise ValueError(f"{model_dir} is no output folder of a run: {path} is missing")
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)

@@ -96,6 +96,34 @@ def claim(output_dir, identity, settings):
         write_json(os.path.join(output_dir, "settings_eval.json"), settings)
 
 
+def read(output_dir, script):
+    """What the folder of a run says of its model, and how it was trained.
+
+    Args:
+        output_dir: str.
+        script: str, the script whose run it must be, such as "run_classifier".
+    Returns:
+        (identity, settings), the dicts that `claim` was given.
+    Raises:
+        ValueError: it is not the folder of a run of that script.
+    """
+    contents = []
+    for name in (IDENTITY_FILE, SETTINGS_FILE):
+        path = os.path.join(output_dir, name)
+        contents.append(_read_json(path))
+        if contents[-1] is None:
+            raise ValueError(
+                f"{output_dir} is no output folder of a run: {path} is missing"
+            )
+    identity, settings = contents
+    if identity["script"] != script:
+        raise ValueError(
+            f"{output_dir} is of {identity['script']}, where a run of {script} is "
+            "expected"
+        )
+    return identity, settings
+
+
 def _lock(output_dir):
     """Keeps other processes out; the lock goes with the process, however it ends."""
     path = os.path.realpath(output_dir)

@@ -8,7 +8,6 @@ predictor.predict(["A man sleeps."], ["A man is awake."])  # pairs
 """
 
 import dataclasses
-import json
 import os
 
 import numpy as np
@@ -69,13 +68,7 @@ def read_run(model_dir):
     Raises:
         ValueError: the folder is not one of run_classifier.py.
     """
-    identity = _read(model_dir, run_directory.IDENTITY_FILE)
-    settings = _read(model_dir, run_directory.SETTINGS_FILE)
-    if identity["script"] != "run_classifier":
-        raise ValueError(
-            f"{model_dir} is of {identity['script']}; only models of run_classifier "
-            "classify texts"
-        )
+    identity, settings = run_directory.read(model_dir, "run_classifier")
     return Run(
         str(model_dir),
         config_lib.BertConfig.from_dict(identity["config"]),
@@ -87,14 +80,6 @@ def read_run(model_dir):
         os.path.join(model_dir, "vocab.txt"),
         settings["init_checkpoint"],
     )
-
-
-def _read(model_dir, name):
-    path = os.path.join(model_dir, name)
-    if not os.path.exists(path):
-        raise ValueError(f"{model_dir} is no output folder of a run: {path} is missing")
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
 
 
 class Predictor:

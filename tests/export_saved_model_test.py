@@ -30,7 +30,8 @@ for name, inputs in json.load(open(requests)):
     outputs = signatures[name](**inputs)
     answers.append({key: value.numpy().tolist() for key, value in outputs.items()})
 for answer in answers:
-    answer["label"] = [label.decode() for label in answer["label"]]
+    for name in {"label", "labels"} & set(answer):
+        answer[name] = np.char.decode(np.array(answer[name])).tolist()
 assert "modeling" not in sys.modules
 json.dump(answers, sys.stdout)
 """
@@ -148,6 +149,50 @@ def test_ids_give_the_originals_logits(golden, export, tmp_path):
     for answer in ask(export, requests, tmp_path):
         rows = len(answer["logits"])
         np.testing.assert_allclose(answer["logits"], expected[:rows], atol=2e-5)
+
+
+def export_of(folder, config, **identity):
+    """Exports a run's folder that is made by hand around weights in `folder`."""
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens += [f"word{i}" for i in range(config.vocab_size - len(tokens))]
+    run = folder / "run"
+    run.mkdir()
+    (run / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    identity |= {"script": "run_classifier", "config": config.to_dict()}
+    (run / "model.json").write_text(json.dumps({**identity, "do_lower_case": True}))
+    settings = {"max_seq_length": 20, "init_checkpoint": str(folder / "weights")}
+    (run / "settings.json").write_text(json.dumps(settings))
+    scripts.succeed("export_saved_model.py", model_dir=run, export_dir=folder / "e")
+    return folder / "e/1"
+
+
+def hugging_face_rows(golden, tmp_path, name):
+    """(config, requests of the ids signature, logits) of a golden model."""
+    source = golden / "hf_tiny" / name
+    shutil.copytree(source, tmp_path / "weights")
+    expected = np.load(source / "expected.npz")
+    ids = {n: expected[n].tolist() for n in ("input_ids", "input_mask", "segment_ids")}
+    return checkpoint.read_config(source), [("ids", ids)], expected["logits"]
+
+
+def test_a_regression_gives_the_numbers_of_transformers(golden, tmp_path):
+    config, requests, logits = hugging_face_rows(golden, tmp_path, "regression")
+    path = export_of(tmp_path, config, labels=[], label_type="number")
+    requests.append(("serving_default", {"text": ["word1 word2", "word3"]}))
+    answer, of_text = ask(path, requests, tmp_path)
+    assert set(answer) == {"value", "logits"}
+    np.testing.assert_allclose(answer["value"], logits[:, 0], atol=2e-5)
+    assert len(of_text["value"]) == 2
+
+
+def test_several_labels_with_the_logits_of_transformers(golden, tmp_path):
+    config, requests, logits = hugging_face_rows(golden, tmp_path, "classification")
+    path = export_of(tmp_path, config, labels=list("abc"), label_type="multi_label")
+    (answer,) = ask(path, requests, tmp_path)
+    np.testing.assert_allclose(answer["logits"], logits, atol=2e-5)
+    probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
+    np.testing.assert_allclose(answer["probabilities"], probabilities, atol=1e-5)
+    assert answer["labels"] == [["a", "b", "c"]] * len(logits)
 
 
 def test_a_second_export_is_the_next_version(run, export):

@@ -131,3 +131,13 @@ def test_the_log_goes_to_a_file_and_to_tensorboard(tmp_path):
     for event in tf.compat.v1.train.summary_iterator(str(events)):
         found |= {(event.step, value.tag) for value in event.summary.value}
     assert {(6, "loss"), (8, "loss"), (8, "tokens_per_second")} <= found
+
+
+def test_what_a_folder_says_is_read(tmp_path):
+    with pytest.raises(ValueError, match="no output folder of a run: .*model.json is"):
+        run_directory.read(tmp_path, "run_x")
+    identity = {**IDENTITY, "script": "run_x"}
+    run_directory.claim(tmp_path, identity, {"seed": 1})
+    assert run_directory.read(tmp_path, "run_x") == (identity, {"seed": 1})
+    with pytest.raises(ValueError, match="is of run_x, where a run of run_y is"):
+        run_directory.read(tmp_path, "run_y")
