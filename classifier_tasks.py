@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from absl import logging
 
-import training
+import inference
 from data import batching, documents, features, records, targets
 from metrics import classification as metrics
 from modeling import losses
@@ -55,6 +55,11 @@ HEADS = {
 def num_outputs(labels):
     """int, outputs of the model: one a label; without labels, one number."""
     return len(labels) or 1
+
+
+def suffix(split):
+    """What tells the files of a further dev or test set apart: "" or "_mismatched"."""
+    return split.removeprefix(split.split("_")[0]).removesuffix("_matched")
 
 
 def to_arrays(examples, task, max_seq_length, tokenizer, document_stride=0):
@@ -126,7 +131,7 @@ class Runner:
 
     def __init__(self, strategy, model, task, pad_to_max):
         self._task, self._head, self._pad_to_max = task, HEADS[task.kind], pad_to_max
-        self._forward = training.Forward(strategy, model, self._measure)
+        self._forward = inference.Forward(strategy, model, self._measure)
 
     def _measure(self, outputs, batch):
         kept = {

@@ -20,6 +20,7 @@ import os
 from absl import flags, logging
 
 import common_flags
+import inference
 import model_files
 import training
 from data import extraction, tokenization
@@ -145,7 +146,7 @@ def main():
         names = ("input_ids", "input_mask", "line_numbers")
         return {"vectors": vectors, **{name: batch[name] for name in names}}
 
-    rows = training.rows(strategy, model, batches, measure, "extracting")
+    rows = inference.rows(strategy, model, batches, measure, "extracting")
     rows = extraction.in_order(rows)
     if FLAGS.output_file.endswith(".npy"):
         vectors = (row["vectors"] for row in rows)

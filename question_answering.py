@@ -10,9 +10,9 @@ import dataclasses
 
 import tensorflow as tf
 
+import inference
 import run_directory
 import squad_results
-import training
 from data import squad, squad_answers, squad_windows, tokenization
 from modeling import config as config_lib
 from modeling import models
@@ -105,7 +105,7 @@ def load(model_dir, threshold=None):
     model = models.BertForQuestionAnswering(
         config_lib.BertConfig.from_dict(identity["config"])
     )
-    training.load_trained(model, model_dir, settings["init_checkpoint"])
+    inference.load_trained(model, model_dir, settings["init_checkpoint"])
     if threshold is None:
         threshold = squad_results.read_threshold(model_dir)
     if threshold is None:

@@ -23,6 +23,7 @@ from absl import flags
 
 import classifier_tasks
 import common_flags
+import inference
 import model_files
 import run_directory
 import training
@@ -168,11 +169,6 @@ def claim_folder(config, vocab_file, task):
     )
 
 
-def suffix(split):
-    """What tells the files of a further dev or test set apart: "" or "_mismatched"."""
-    return split.removeprefix("dev").removeprefix("test").removesuffix("_matched")
-
-
 def main():
     check_flags()
     model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
@@ -189,7 +185,8 @@ def main():
         arrays, spec = classifier_tasks.to_arrays(
             examples, task, FLAGS.max_seq_length, tokenizer, FLAGS.document_stride
         )
-        records.write(f"{FLAGS.output_dir}/{name}.tf_record", arrays, spec)
+        path = f"{FLAGS.output_dir}/{name}{classifier_tasks.suffix(split)}.tf_record"
+        records.write(path, arrays, spec)
         return examples, arrays
 
     claim_folder(config, vocab_file, task)
@@ -197,9 +194,9 @@ def main():
     train_set = read("train", "train") if FLAGS.do_train else None
     dev_sets, test_sets = [], []
     if FLAGS.do_eval or FLAGS.keep_best:
-        dev_sets = [(s, *read(s, f"eval{suffix(s)}")) for s in splits(task, "dev")]
+        dev_sets = [(s, *read(s, "eval")) for s in splits(task, "dev")]
     if FLAGS.do_predict:
-        test_sets = [(s, *read(s, f"predict{suffix(s)}")) for s in splits(task, "test")]
+        test_sets = [(s, *read(s, "predict")) for s in splits(task, "test")]
 
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
@@ -219,7 +216,7 @@ def main():
         checked = make_validation(runner, task, dev_sets) if FLAGS.keep_best else None
         step = train(strategy, model, objective, arrays, checked)
     if FLAGS.keep_best or not FLAGS.do_train:
-        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
         for data in dev_sets:
             evaluate(runner, task, data, step)
@@ -238,25 +235,24 @@ def splits(task, kind):
 def evaluate(runner, task, data, step):
     """Writes the scores of a dev set, and what the model says of each example."""
     split, examples, arrays = data
+    suffix = classifier_tasks.suffix(split)
     results, logits = runner.evaluate(arrays, FLAGS.eval_batch_size)
-    write_table(f"eval_predictions{suffix(split)}", examples, logits, task)
+    write_table(f"eval_predictions{suffix}", examples, logits, task)
     # Last: where it is, the run is complete.
-    run_directory.write_results(
-        FLAGS.output_dir,
-        f"eval_results{suffix(split)}",
-        {**results, "global_step": step},
-    )
+    results["global_step"] = step
+    run_directory.write_results(FLAGS.output_dir, f"eval_results{suffix}", results)
 
 
 def predict(runner, task, data):
     """Writes test_results.tsv as the original, and predictions.tsv with a header."""
     split, examples, arrays = data
+    suffix = classifier_tasks.suffix(split)
     logits = runner.predict(arrays, FLAGS.predict_batch_size)
     run_directory.write_table(
-        f"{FLAGS.output_dir}/test_results{suffix(split)}.tsv",
+        f"{FLAGS.output_dir}/test_results{suffix}.tsv",
         np.asarray(classifier_tasks.HEADS[task.kind].activate(logits)),
     )
-    write_table(f"predictions{suffix(split)}", examples, logits, task)
+    write_table(f"predictions{suffix}", examples, logits, task)
 
 
 def write_table(name, examples, logits, task):

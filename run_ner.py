@@ -26,6 +26,7 @@ import tensorflow as tf
 from absl import flags, logging
 
 import common_flags
+import inference
 import model_files
 import run_directory
 import training
@@ -149,7 +150,7 @@ def main():
     with strategy.scope():
         training.set_seed(FLAGS.seed)
         model = models.BertForTokenClassification(config, len(labels))
-    forward = training.Forward(strategy, model, measure)
+    forward = inference.Forward(strategy, model, measure)
 
     def featurize(files):
         return files, ner.files_to_arrays(
@@ -167,9 +168,9 @@ def main():
     if FLAGS.do_train:
         step = train(strategy, model, featurize(train_files)[1], checked)
     else:
-        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.keep_best:
-        step = training.load_trained(model, FLAGS.output_dir)
+        step = inference.load_trained(model, FLAGS.output_dir)
     if FLAGS.do_eval:
         tagged = tag(forward, labels, dev, FLAGS.eval_batch_size)
         write("eval", dev_files, step, *tagged)

@@ -12,6 +12,7 @@ it goes on from the latest checkpoint and ends with the same bits.
 from absl import flags
 
 import common_flags
+import inference
 import model_files
 import run_directory
 import training
@@ -46,7 +47,7 @@ def define_flags():
 def evaluate(strategy, model, files, spec):
     """Masked LM and next sentence scores on at most --max_eval_steps batches."""
     batches = batching.evaluation_batches(files, spec, FLAGS.eval_batch_size)
-    rows = training.rows(
+    rows = inference.rows(
         strategy,
         model,
         batches.take(FLAGS.max_eval_steps),
@@ -103,7 +104,7 @@ def main():
             training.train(trainer, batches_from, plan, FLAGS.output_dir)
         step = trainer.step
     else:
-        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
         results = evaluate(strategy, model, files, spec)
         run_directory.write_results(

@@ -30,6 +30,7 @@ from absl import flags, logging
 from tqdm import tqdm
 
 import common_flags
+import inference
 import model_files
 import question_answering
 import run_directory
@@ -221,7 +222,7 @@ def main():
             is_training=name == "train",
         )
 
-    forward = training.Forward(strategy, model, measure)
+    forward = inference.Forward(strategy, model, measure)
     eval_windows = write_windows("eval", examples)
 
     def answer():
@@ -248,9 +249,9 @@ def main():
         windows = write_windows("train", train_examples)
         step = train(strategy, model, windows, len(train_examples), checked)
     else:
-        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.keep_best:
-        step = training.load_trained(model, FLAGS.output_dir)
+        step = inference.load_trained(model, FLAGS.output_dir)
     if FLAGS.do_predict or FLAGS.do_eval:
         write_results(answer(), step)
 

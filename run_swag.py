@@ -21,6 +21,7 @@ import numpy as np
 from absl import flags
 
 import common_flags
+import inference
 import model_files
 import run_directory
 import training
@@ -118,7 +119,7 @@ def main():
         _, arrays = read("train", FLAGS.train_file, "train")
         step = train(strategy, model, arrays)
     else:
-        step = training.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
         _, arrays = read("dev", FLAGS.eval_file, "eval")
         results = evaluate(strategy, model, arrays)
@@ -167,7 +168,7 @@ def evaluate(strategy, model, arrays):
     batches = trimmed(
         batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
     )
-    rows = training.rows(strategy, model, batches, measure, "evaluating")
+    rows = inference.rows(strategy, model, batches, measure, "evaluating")
     return metrics.scores(rows, ["accuracy"])
 
 
@@ -180,7 +181,7 @@ def predict(strategy, model, examples, arrays):
     batches = trimmed(
         batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
     )
-    rows = training.rows(strategy, model, batches, measure, "predicting")
+    rows = inference.rows(strategy, model, batches, measure, "predicting")
     probabilities = np.concatenate([row["probabilities"] for row in rows])
     header = [f"probability{i}" for i in range(probabilities.shape[1])]
     table = [

@@ -14,8 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 import classifier_tasks
+import inference
 import run_directory
-import training
 from data import classification, documents, features, targets, tokenization
 from modeling import config as config_lib
 from modeling import models
@@ -58,7 +58,7 @@ class Run:
         model = models.BertForSequenceClassification(
             self.config, classifier_tasks.num_outputs(self.labels)
         )
-        training.load_trained(model, self.model_dir, self.init_checkpoint)
+        inference.load_trained(model, self.model_dir, self.init_checkpoint)
         return model
 
 

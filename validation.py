@@ -9,8 +9,8 @@ import os
 
 from absl import logging
 
+import inference
 import run_directory
-import training
 from modeling import checkpoint
 
 
@@ -45,7 +45,7 @@ class Validation:
         if best["step"] == step:
             names = checkpoint.weight_names(trainer.model)
             weights = {name: weight.value.numpy() for name, weight in names.items()}
-            prefix = os.path.join(self.output_dir, training.BEST, f"model.ckpt-{step}")
+            prefix = os.path.join(self.output_dir, inference.BEST, f"model.ckpt-{step}")
             weights["global_step"] = trainer.optimizer.step.numpy()
             checkpoint.write_tf1(prefix, weights, max_to_keep=1)
         # Last: a line says that its checkpoint has been dealt with.

@@ -1,4 +1,4 @@
-"""Scores of masked LM and next sentence prediction (Devlin et al. 2018, section 3.1)."""
+"""Scores of masked LM and next sentence prediction (Devlin et al. 2018, 3.1)."""
 
 from collections.abc import Iterable
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import inference
 import training
 import validation
 from modeling import checkpoint, losses, models, optimization
@@ -77,7 +78,7 @@ def test_the_best_is_kept_and_training_stops(tmp_path, scores, patience, best, l
     assert asked == list(range(2, last + 1, 2))
     assert len(list((tmp_path / "best").glob("*.index"))) == 1
     model = make_trainer().model
-    assert training.load_trained(model, folder) == best
+    assert inference.load_trained(model, folder) == best
     # The same updates without validation give the same weights.
     other = make_trainer()
     plan = training.Plan(20, save_checkpoints_steps=best, batch_size=4)
@@ -127,7 +128,7 @@ def test_a_kill_before_the_last_evaluation_loses_nothing(tmp_path):
     trainer.restore(folder)
     check = validation.Validation(folder, lambda: {"score": 1}, "score", 0)
     training.train(trainer, batches_from, plan, folder, check)
-    assert training.load_trained(make_trainer().model, folder) == 4
+    assert inference.load_trained(make_trainer().model, folder) == 4
     assert (tmp_path / "best").is_dir()
 
 
