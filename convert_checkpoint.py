@@ -58,6 +58,13 @@ def define_flags() -> None:
     flags.DEFINE_bool("overwrite", False, "Write into a folder that holds files.")
 
 
+# Heads whose weights alone do not tell them from a classifier's.
+_ARCHITECTURE_OF_SCRIPT = {
+    "run_ner": "BertForTokenClassification",
+    "run_swag": "BertForMultipleChoice",
+}
+
+
 def folder_of(path: str) -> str:
     """The folder that a checkpoint lies in."""
     return path if os.path.isdir(path) else os.path.dirname(path)
@@ -86,6 +93,9 @@ def find_head(source: str, labels_file: str | None):
     config_file = find(None, folder, "config.json")
     if config_file and huggingface.is_weights_file(checkpoint.locate(source)):
         architecture, labels = huggingface.read_architecture(config_file)
+    if path := find(None, folder, "model.json"):  # of a run of ours
+        script = huggingface.read_json(path).get("script")
+        architecture = _ARCHITECTURE_OF_SCRIPT.get(script)
     if path := find(labels_file, folder, "labels.json"):
         labels = classification.read_labels(path)
     return architecture, labels
@@ -153,7 +163,10 @@ def convert(
             not fit, or the output cannot be written. Then nothing was written.
     """
     weights = checkpoint.read(source)
-    config = checkpoint.read_config(bert_config_file or source)
+    if bert_config_file:
+        config = model_files.read_config(bert_config_file, None)
+    else:
+        config = checkpoint.read_config(source)
     if config is None:
         raise ValueError(
             f"there is no bert_config.json or config.json beside {source}; give "

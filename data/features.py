@@ -1,7 +1,6 @@
 """Texts to model inputs: [CLS] A [SEP] B [SEP] (Devlin et al. 2018, figure 2)."""
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -18,17 +17,6 @@ class Tokenizer(Protocol):
 
     def convert_tokens_to_ids(self, tokens: Sequence[str]) -> list[int]:
         """The ids of tokens."""
-
-
-@dataclasses.dataclass(frozen=True)
-class InputFeatures:
-    """One example as numbers; the lists have max_seq_length entries."""
-
-    input_ids: list[int]
-    input_mask: list[int]
-    segment_ids: list[int]
-    label_id: int
-    is_real_example: bool = True
 
 
 def truncate_pair(ids_a: list[int], ids_b: list[int], room: int) -> None:
@@ -75,27 +63,6 @@ def example_ids(
     ids_a = tokenizer.encode(example.text_a)
     ids_b = tokenizer.encode(example.text_b) if example.text_b else []
     return join_segments(ids_a, ids_b, max_seq_length, tokenizer)
-
-
-def featurize(
-    example: classification.InputExample,
-    label_map: Mapping[str, int],
-    max_seq_length: int,
-    tokenizer: Tokenizer,
-) -> InputFeatures:
-    """Tokenizes, truncates and pads one example with a class; an unknown one becomes 0.
-
-    Raises:
-        ValueError: max_seq_length has no room for the special tokens of a pair.
-    """
-    ids, segments = example_ids(example, max_seq_length, tokenizer)
-    padding = [0] * (max_seq_length - len(ids))
-    return InputFeatures(
-        input_ids=ids + padding,
-        input_mask=[1] * len(ids) + padding,
-        segment_ids=segments + padding,
-        label_id=0 if example.label is None else label_map[example.label],
-    )
 
 
 def features_to_arrays(

@@ -26,6 +26,12 @@ class WordTokenizer:
         return [{"[CLS]": -1, "[SEP]": -2}[token] for token in tokens]
 
 
+def features_of(example, labels, length, tokenizer):
+    """The one row of a data set of one example, as lists."""
+    arrays = features.features_to_arrays([example], labels, length, tokenizer)
+    return {name: array[0].tolist() for name, array in arrays.items()}
+
+
 def words(numbers):
     return " ".join(map(str, numbers))
 
@@ -35,15 +41,14 @@ def test_features_equal_the_originals(golden, tokenizer):
     assert len(lines) == 306
     for row in map(json.loads, lines):
         example = InputExample(row["guid"], row["text_a"], row["text_b"], row["label"])
-        label_map = {label: index for index, label in enumerate(row["labels"])}
         length, real = row["max_seq_length"], row["num_real"]
-        actual = features.featurize(example, label_map, length, tokenizer)
+        actual = features_of(example, row["labels"], length, tokenizer)
         padding = [0] * (length - real)
-        assert actual.input_ids == row["input_ids"] + padding
-        assert actual.input_mask == [1] * real + padding
-        assert actual.segment_ids == row["segment_ids"] + padding
-        assert actual.label_id == row["label_id"]
-        assert actual.is_real_example
+        assert actual["input_ids"] == row["input_ids"] + padding
+        assert actual["input_mask"] == [1] * real + padding
+        assert actual["segment_ids"] == row["segment_ids"] + padding
+        assert actual["label_ids"] == row["label_id"]
+        assert actual["is_real_example"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +84,7 @@ def test_truncation_takes_from_the_end_of_the_longer(seed):
     b = [rng.randrange(1000) for _ in range(rng.randrange(1, 12))]
     length = rng.randrange(4, 20)
     example = InputExample("", words(a), words(b))
-    actual = features.featurize(example, {}, length, WordTokenizer())
+    actual = features_of(example, [], length, WordTokenizer())
 
     # Sizes by the definition, one token at a time.
     size_a, size_b = len(a), len(b)
@@ -94,10 +99,10 @@ def test_truncation_takes_from_the_end_of_the_longer(seed):
         ids += [*b[:size_b], -2]
         segments += [1] * (size_b + 1)
     padding = [0] * (length - len(ids))
-    assert actual.input_ids == ids + padding
-    assert actual.segment_ids == segments + padding
-    assert actual.input_mask == [1] * len(ids) + padding
-    assert actual.label_id == 0
+    assert actual["input_ids"] == ids + padding
+    assert actual["segment_ids"] == segments + padding
+    assert actual["input_mask"] == [1] * len(ids) + padding
+    assert actual["label_ids"] == 0
 
 
 @pytest.mark.parametrize("size", range(12))
@@ -105,33 +110,29 @@ def test_truncation_takes_from_the_end_of_the_longer(seed):
 def test_a_single_text_has_one_place_more(size, text_b):
     a = list(range(100, 100 + size))
     example = InputExample("", words(a), text_b, "y")
-    actual = features.featurize(example, {"x": 0, "y": 1}, 8, WordTokenizer())
+    actual = features_of(example, ["x", "y"], 8, WordTokenizer())
     kept = min(size, 6)
-    assert actual.input_ids == [-1, *a[:kept], -2] + [0] * (6 - kept)
-    assert actual.segment_ids == [0] * 8
-    assert sum(actual.input_mask) == kept + 2
-    assert actual.label_id == 1
+    assert actual["input_ids"] == [-1, *a[:kept], -2] + [0] * (6 - kept)
+    assert actual["segment_ids"] == [0] * 8
+    assert sum(actual["input_mask"]) == kept + 2
+    assert actual["label_ids"] == 1
 
 
 def test_a_pair_in_the_smallest_length():
     example = InputExample("", "1 2", "3 4")
-    actual = features.featurize(example, {}, 3, WordTokenizer())
-    assert actual.input_ids == [-1, -2, 0]
+    actual = features_of(example, [], 3, WordTokenizer())
+    assert actual["input_ids"] == [-1, -2, 0]
     with pytest.raises(ValueError, match="max_seq_length must be at least 3, .* got 2"):
-        features.featurize(example, {}, 2, WordTokenizer())
+        features_of(example, [], 2, WordTokenizer())
 
 
-def test_arrays_are_the_features_row_by_row(tokenizer):
+def test_labels_become_numbers_and_an_unknown_one_the_first(tokenizer):
     examples = [
         InputExample("a", "A text.", None, "x"),
         InputExample("b", "Another text that is too long.", "And one more.", "y"),
         InputExample("c", "Nobody knows the label.", None, None),
     ]
     arrays = features.features_to_arrays(examples, ("y", "x"), 12, tokenizer)
-    for index, example in enumerate(examples):
-        expected = features.featurize(example, {"y": 0, "x": 1}, 12, tokenizer)
-        for name in ("input_ids", "input_mask", "segment_ids"):
-            assert arrays[name][index].tolist() == getattr(expected, name)
     assert arrays["label_ids"].tolist() == [1, 0, 0]
     assert arrays["is_real_example"].tolist() == [1, 1, 1]
     assert arrays["label_ids"].shape == arrays["is_real_example"].shape == (3,)
