@@ -150,8 +150,8 @@ def define_training(train_batch_size=32, learning_rate=5e-5):
     flags.DEFINE_integer(
         "seed",
         12345,
-        "Seed of fresh weights, data order and dropout. Equal seeds on equal hardware "
-        "give bitwise equal weights.",
+        "Seed of fresh weights, data order and dropout. On a CPU, equal seeds give "
+        "bitwise equal weights.",
     )
 
 
