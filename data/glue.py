@@ -247,9 +247,14 @@ TASKS = {
 _OTHER_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
 
 
-def find_task(name: str, language: str = "zh") -> Task:
-    """The task of that name in any case; `language` chooses among the sets of XNLI."""
+def canonical_name(name: str) -> str:
+    """The key of `TASKS` that a name in any case stands for."""
     name = _OTHER_NAMES.get(name.lower(), name.lower())
     if name not in TASKS:
         raise ValueError(f"unknown task {tables.not_among(name, TASKS)}")
-    return dataclasses.replace(TASKS[name], language=language)
+    return name
+
+
+def find_task(name: str, language: str = "zh") -> Task:
+    """The task of that name in any case; `language` chooses among the sets of XNLI."""
+    return dataclasses.replace(TASKS[canonical_name(name)], language=language)
