@@ -64,17 +64,23 @@ class OwnTask:
         """Reads one split. Labels of a test set are not read and need not be there.
 
         Raises:
-            FileNotFoundError, ValueError: as `tables.read_columns`; also an empty
-                label, or one that is not in `labels`, unless these are not yet known.
+            FileNotFoundError, ValueError: as `tables.read_columns`; also an id that is
+                there twice, an empty label, or one that is not in `labels`, unless
+                these are not yet known.
         """
         path = find_table(data_dir, split)
         names = {"text_a": self.text_a, "text_b": self.text_b, "guid": self.guid}
         if split != "test":
             names["label"] = self.label
         names = {key: name for key, name in names.items() if name is not None}
-        examples = []
+        examples, lines = [], {}
         for line, number, cells in tables.read_columns(path, list(names.values())):
             row = {"guid": f"{split}-{number}", **dict(zip(names, cells, strict=True))}
+            if lines.setdefault(row["guid"], line) != line:
+                raise ValueError(
+                    f"{path}, line {line}: the id {row['guid']!r} is that of line "
+                    f"{lines[row['guid']]}, too; predictions would be told apart by it"
+                )
             if "label" in row:
                 row["label"] = targets.parse(
                     f"{path}, line {line}",

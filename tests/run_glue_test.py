@@ -197,9 +197,16 @@ def test_killed_it_goes_on_and_comes_to_the_same(flags):
     # The run that the last kill left behind is waited for, or over already.
     scripts.succeed(RUN, **flags)
     assert results_of(out) == results_of(whole)
-    assert (out / "submission.zip").read_bytes() == (
-        whole / "submission.zip"
-    ).read_bytes()
+    submission = (whole / "submission.zip").read_bytes()
+    assert (out / "submission.zip").read_bytes() == submission
+    # Weights that were removed come back the same.
+    (path,) = out.glob("*/*/predictions.tsv")
+    path.unlink()
+    for name in [*path.parent.glob("model.ckpt*"), path.parent / "checkpoint"]:
+        name.unlink()
+    (out / "submission.zip").unlink()
+    scripts.succeed(RUN, **flags)
+    assert (out / "submission.zip").read_bytes() == submission
 
 
 @pytest.mark.slow

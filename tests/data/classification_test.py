@@ -109,6 +109,12 @@ def test_an_empty_label(tmp_path):
         classification.OwnTask().examples(tmp_path, "train")
 
 
+def test_an_id_that_is_there_twice(tmp_path):
+    write(tmp_path, "test.csv", "key,a,b\nk1,A,B\nk2,C,D\nk1,E,F\n")
+    with pytest.raises(ValueError, match="test.csv, line 4: the id 'k1' .* of line 2"):
+        PAIRS.examples(tmp_path, "test")
+
+
 def test_a_wrong_column(tmp_path):
     write(tmp_path, "train.csv", "sentence,category\nfirst,good\n")
     message = (
