@@ -11,9 +11,10 @@ state stays behind. There and back again gives the same bits.
 import os
 import shutil
 
+import common_flags
+
 from absl import flags
 
-import common_flags
 import model_files
 from data import classification, tokenization
 from modeling import checkpoint, huggingface, weight_shapes

@@ -14,11 +14,12 @@ import os
 import time
 from collections.abc import Iterator
 
+import common_flags
+
 import numpy as np
 import tqdm
 from absl import flags, logging
 
-import common_flags
 from data import corpus, masking, pretraining, records, tokenization
 
 FLAGS = flags.FLAGS

@@ -9,11 +9,12 @@ compares it with the model in memory, from text and from ids, before it says don
 
 import os
 
+import common_flags
+
 import numpy as np
 import tensorflow as tf
 from absl import flags, logging
 
-import common_flags
 import serving
 import text_classification
 from data import classification, features, targets, tokenization

@@ -17,9 +17,10 @@ with the number of lines.
 
 import os
 
+import common_flags
+
 from absl import flags, logging
 
-import common_flags
 import inference
 import model_files
 import training

@@ -18,11 +18,12 @@ set, with the right label), and what export_saved_model.py needs.
 
 import os
 
+import common_flags
+
 import numpy as np
 from absl import flags
 
 import classifier_tasks
-import common_flags
 import inference
 import model_files
 import run_directory
@@ -151,13 +152,14 @@ def find_task():
 
 def claim_folder(config, vocab_file, task):
     """Makes --output_dir this run's, with what belongs to the model beside it."""
+    name = (FLAGS.task_name or FLAGS.tfds_name).lower()
     identity = {
         "script": "run_classifier",
+        "task": "mnli" if name == "ax" else name,  # ax is answered by an mnli model
         "config": config.to_dict(),
         "vocab_sha256": model_files.fingerprint(vocab_file),
         "labels": task.labels,
-        # Absent from folders that are older than the other kinds.
-        "label_type": None if task.kind == targets.Kind.CLASS else task.kind,
+        "label_type": task.kind,
         "do_lower_case": FLAGS.do_lower_case,
     }
     run_directory.claim(FLAGS.output_dir, identity, common_flags.values())

@@ -21,11 +21,12 @@ import itertools
 import json
 import os
 
+import common_flags
+
 from absl import flags, logging
 from tqdm import tqdm
 
 import classifier_tasks
-import common_flags
 import glue_results
 import glue_runs
 import run_directory

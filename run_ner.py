@@ -22,10 +22,11 @@ the test file the same as test_results and test_predictions.conll, if it has tag
 
 import os
 
+import common_flags
+
 import tensorflow as tf
 from absl import flags, logging
 
-import common_flags
 import inference
 import model_files
 import run_directory

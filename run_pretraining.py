@@ -9,9 +9,10 @@ TensorBoard summaries and eval_results.txt to --output_dir. Started again after 
 it goes on from the latest checkpoint and ends with the same bits.
 """
 
+import common_flags
+
 from absl import flags
 
-import common_flags
 import inference
 import model_files
 import run_directory

@@ -26,10 +26,11 @@ characters of the context), score, probability, null_score and candidates. Where
 import json
 import random
 
+import common_flags
+
 from absl import flags, logging
 from tqdm import tqdm
 
-import common_flags
 import inference
 import model_files
 import question_answering

@@ -17,10 +17,11 @@ every choice).
 
 import os
 
+import common_flags
+
 import numpy as np
 from absl import flags
 
-import common_flags
 import inference
 import model_files
 import run_directory

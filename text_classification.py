@@ -73,7 +73,7 @@ def read_run(model_dir):
         str(model_dir),
         config_lib.BertConfig.from_dict(identity["config"]),
         tuple(identity["labels"]),
-        targets.Kind(identity.get("label_type") or targets.Kind.CLASS),
+        targets.Kind(identity["label_type"]),
         identity["do_lower_case"],
         settings["max_seq_length"],
         settings.get("document_stride", 0),
