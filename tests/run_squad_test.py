@@ -131,6 +131,7 @@ def test_version_2_from_the_originals_folder(golden, tiny, original_run):
     assert read_json(out / "null_score_diff_threshold.json") == found
 
 
+@pytest.mark.slow
 def test_killed_three_times_it_ends_with_the_same_bits(golden, tiny, tmp_path):
     flags = {
         **tiny,
@@ -208,6 +209,7 @@ def town(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_a_small_world_is_learnt(town, tmp_path):
     out = tmp_path / "out"
     flags = {**town, "save_checkpoints_steps": 100, "keep_best": True}

@@ -136,6 +136,7 @@ def test_bad_flags_are_refused(flags):
     assert "64 positions" in scripts.refusal(RUN, **too_long, do_eval=True)
 
 
+@pytest.mark.slow
 def test_killed_three_times_it_ends_with_the_same_bits(flags, tmp_path):
     del flags["output_dir"]
     flags |= {
