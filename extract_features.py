@@ -25,7 +25,7 @@ import inference
 import model_files
 import training
 from data import extraction, tokenization
-from modeling import checkpoint, models, pooling
+from modeling import models, pooling
 
 FLAGS = flags.FLAGS
 
@@ -104,19 +104,6 @@ def parse_layers(text, num_layers):
     return layers
 
 
-def load(model, path):
-    """Loads the encoder; vectors of weights that stayed fresh would be worthless."""
-    report = checkpoint.load(model, path)
-    logging.info("weights from %s\n%s", path, report.table())
-    # Nobody looks at the pooler, which some checkpoints lack.
-    fresh = [name for name in report.fresh if not name.startswith("bert/pooler/")]
-    if fresh:
-        raise ValueError(
-            f"{path} lacks {len(fresh)} weights of the model, such as {fresh[0]}; give "
-            "the --bert_config_file that belongs to it"
-        )
-
-
 def main():
     check_output(
         FLAGS.output_file, FLAGS.input_file, FLAGS.pooling is not None, FLAGS.overwrite
@@ -135,7 +122,7 @@ def main():
     )
     with strategy.scope():
         model = models.BertModel(config)
-    load(model, FLAGS.init_checkpoint)
+    inference.load(model, FLAGS.init_checkpoint)
     batches = extraction.to_dataset(
         lambda: make_batches(tokenizer, len(layers) * config.hidden_size),
         FLAGS.batch_size,

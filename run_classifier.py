@@ -152,7 +152,9 @@ def find_task():
 
 def claim_folder(config, vocab_file, task):
     """Makes --output_dir this run's, with what belongs to the model beside it."""
-    name = glue.canonical_name(FLAGS.task_name or FLAGS.tfds_name)
+    name = FLAGS.tfds_name or FLAGS.task_name.lower()
+    if not FLAGS.tfds_name and name != "own":
+        name = glue.canonical_name(name)
     identity = {
         "script": "run_classifier",
         "task": "mnli" if name == "ax" else name,  # ax is answered by an mnli model
