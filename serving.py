@@ -4,10 +4,12 @@ What is loaded needs TensorFlow and, for the text signatures, `import tensorflow
 none of this code.
 """
 
+import contextlib
 import os
 import shutil
 
 import tensorflow as tf
+from absl import logging
 
 from data import graph_tokenization
 from modeling import losses
@@ -111,6 +113,18 @@ class TextRegressor(_TextModel):
         return {"value": logits[:, 0], "logits": logits}
 
 
+@contextlib.contextmanager
+def _only_warnings():
+    """Keeps TensorFlow's lines about renamed inputs off the screen."""
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.WARNING)
+    tf.get_logger().setLevel("WARNING")
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
 def save(server, path, check):
     """Writes a SavedModel, whole and checked or not at all.
 
@@ -123,7 +137,8 @@ def save(server, path, check):
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a run that was killed
     try:
         signatures = {name: getattr(server, name) for name in SIGNATURES}
-        tf.saved_model.save(server, unfinished, signatures=signatures)
+        with _only_warnings():
+            tf.saved_model.save(server, unfinished, signatures=signatures)
         check(unfinished)
         os.rename(unfinished, path)
     finally:
