@@ -29,7 +29,9 @@ def check(script, flags, folder):
     scripts.succeed(script, **flags, output_dir=whole)
     steps = [json.loads(x)["step"] for x in read_log(whole)]
     rng = random.Random(script)
-    first, second, third = sorted(rng.sample(steps[len(steps) // 4 : -4], 3))
+    # Not too late: there must be saves left for the third to fall into.
+    candidates = steps[len(steps) // 5 : len(steps) * 3 // 5]
+    first, second, third = sorted(rng.sample(candidates, 3))
     command = scripts.command(script, **flags, output_dir=broken)
     shown = []
     for step, in_save in ((first, False), (second, False), (third, True)):

@@ -140,6 +140,6 @@ def test_killed_three_times_it_ends_with_the_same_bits(golden, tiny, tmp_path):
         "do_train": True,
         "train_batch_size": 4,
         "num_train_epochs": 24,
-        "save_checkpoints_steps": 5,
+        "save_checkpoints_steps": 3,
     }
     resuming.check("run_classifier.py", flags, tmp_path)

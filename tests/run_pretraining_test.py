@@ -70,7 +70,7 @@ def training_run(golden):
         "learning_rate": 1e-3,
         "num_train_steps": 80,
         "num_warmup_steps": 8,
-        "save_checkpoints_steps": 7,
+        "save_checkpoints_steps": 3,
     }
 
 
