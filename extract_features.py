@@ -108,9 +108,7 @@ def main():
     check_output(
         FLAGS.output_file, FLAGS.input_file, FLAGS.pooling is not None, FLAGS.overwrite
     )
-    tokenization.validate_case_matches_checkpoint(
-        FLAGS.do_lower_case, FLAGS.init_checkpoint
-    )
+    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
     config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
     vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
     model_files.check(config, FLAGS.max_seq_length, vocab_file)

@@ -131,9 +131,7 @@ def claim(config, labels, vocab_file):
 def main():
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
         raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
-    tokenization.validate_case_matches_checkpoint(
-        FLAGS.do_lower_case, FLAGS.init_checkpoint
-    )
+    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
     config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
     vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
     model_files.check(config, FLAGS.max_seq_length, vocab_file)

@@ -55,3 +55,20 @@ def test_what_does_not_fit_is_refused_with_both_numbers(golden):
     small = dataclasses.replace(config, vocab_size=99)
     with pytest.raises(ValueError, match="100 entries.*vocab_size is 99"):
         model_files.check(small, 64, vocab)
+
+
+def test_the_case_is_that_of_the_weights(tmp_path):
+    model_files.check_case(True, None)
+    model_files.check_case(False, str(tmp_path / "bert_model.ckpt"))
+    for name in ("tokenizer_config.json", "model.json"):
+        path = tmp_path / name
+        path.write_text(json.dumps({"do_lower_case": False}))
+        model_files.check_case(False, str(tmp_path))
+        for init in (tmp_path, tmp_path / "bert_model.ckpt"):
+            with pytest.raises(ValueError, match="--nodo_lower_case"):
+                model_files.check_case(True, str(init))
+        path.write_text(json.dumps({"other": 1}))
+        model_files.check_case(True, str(tmp_path))
+        path.unlink()
+    with pytest.raises(ValueError, match="do_lower_case"):
+        model_files.check_case(True, str(tmp_path / "cased_L-2_H-8_A-2/model.ckpt"))
