@@ -73,6 +73,8 @@ def claim(output_dir, identity, settings):
         ValueError: the folder holds checkpoints or results of another model (says what
             differs), or another process is at work in it.
     """
+    if os.path.isfile(output_dir):
+        raise ValueError(f"--output_dir={output_dir} is a file; name a folder")
     os.makedirs(output_dir, exist_ok=True)
     _lock(output_dir)
     path = os.path.join(output_dir, IDENTITY_FILE)

@@ -30,6 +30,13 @@ def test_a_folder_is_claimed_and_claimed_again(tmp_path):
     assert settings == {"seed": 3, "do_train": True}
 
 
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(ValueError, match="is a file; name a folder"):
+        run_directory.claim(tmp_path / "file", IDENTITY, {})
+    assert (tmp_path / "file").read_text() == "precious"
+
+
 def test_changed_settings_are_said(tmp_path, caplog):
     run_directory.claim(tmp_path, IDENTITY, {"seed": 1, "rate": 2, "do_train": True})
     with caplog.at_level("INFO", logger="absl"):
