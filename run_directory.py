@@ -20,7 +20,7 @@ from absl import logging
 IDENTITY_FILE = "model.json"
 SETTINGS_FILE = "settings.json"
 
-_locks = {}  # path → open file that holds the lock
+_locks = {}  # path → descriptor of the file that holds the lock
 
 
 def write_text(path, text):
@@ -131,16 +131,17 @@ def _lock(output_dir):
     path = os.path.realpath(output_dir)
     if path in _locks:
         return
-    file = open(os.path.join(path, ".lock"), "w")  # noqa: SIM115  # until the end
+    # A bare descriptor: it stays open until the process ends, which releases the lock.
+    descriptor = os.open(os.path.join(path, ".lock"), os.O_WRONLY | os.O_CREAT)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        file.close()
+        os.close(descriptor)
         raise ValueError(
             f"another process is at work in {output_dir}; wait for it or give another "
             "--output_dir"
         ) from None
-    _locks[path] = file
+    _locks[path] = descriptor
 
 
 def _read_json(path):
