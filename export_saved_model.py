@@ -1,13 +1,11 @@
 """Exports a fine-tuned classifier as a SavedModel that takes raw text.
 
-    python export_saved_model.py --model_dir=mrpc --export_dir=serving/mrpc
+    python export_saved_model.py --model_dir=mrpc --export_dir=exports/mrpc
 
 --model_dir is the output folder of run_classifier.py. Writes --export_dir/1 or the next
 number (TensorFlow Serving loads the highest). The exporter loads what it wrote and
 compares it with the model in memory, from text and from ids, before it says done.
 """
-
-import os
 
 import common_flags
 
@@ -15,9 +13,10 @@ import numpy as np
 import tensorflow as tf
 from absl import flags, logging
 
-import serving
 import text_classification
 from data import classification, features, targets, tokenization
+from serving import classification as classification_servers
+from serving import saved_model
 
 FLAGS = flags.FLAGS
 
@@ -36,9 +35,9 @@ PROBES = (
 
 # What serves a model, by the kind of its labels.
 SERVERS = {
-    targets.Kind.CLASS: serving.TextClassifier,
-    targets.Kind.MULTI_LABEL: serving.TextTagger,
-    targets.Kind.NUMBER: serving.TextRegressor,
+    targets.Kind.CLASS: classification_servers.TextClassifier,
+    targets.Kind.MULTI_LABEL: classification_servers.TextTagger,
+    targets.Kind.NUMBER: classification_servers.TextRegressor,
 }
 
 
@@ -95,9 +94,7 @@ def main():
             "the run read long texts in windows; the export cuts them after %d tokens",
             run.max_seq_length,
         )
-    os.makedirs(FLAGS.export_dir, exist_ok=True)
-    versions = [int(name) for name in os.listdir(FLAGS.export_dir) if name.isdecimal()]
-    path = os.path.join(FLAGS.export_dir, str(max(versions, default=0) + 1))
+    path = saved_model.next_version(FLAGS.export_dir)
 
     def check(unfinished):
         worst = largest_difference(model, unfinished, run)
@@ -108,8 +105,8 @@ def main():
             )
         logging.info("largest difference from the model in memory: %.3g", worst)
 
-    serving.save(server, path, check)
-    logging.info("wrote %s with signatures %s", path, ", ".join(serving.SIGNATURES))
+    saved_model.save(server, path, check)
+    logging.info("wrote %s with signatures %s", path, ", ".join(server.SIGNATURES))
 
 
 if __name__ == "__main__":

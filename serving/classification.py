@@ -1,20 +1,9 @@
-"""A fine-tuned model and its tokenizer in one SavedModel that takes raw text.
-
-What is loaded needs TensorFlow and, for the text signatures, `import tensorflow_text`;
-none of this code.
-"""
-
-import contextlib
-import os
-import shutil
+"""Classifiers of raw text: a fine-tuned model and its tokenizer in one module."""
 
 import tensorflow as tf
-from absl import logging
 
 from data import graph_tokenization
 from modeling import losses
-
-SIGNATURES = ("serving_default", "pair", "ids")
 
 
 class _TextModel(tf.Module):
@@ -32,6 +21,8 @@ class _TextModel(tf.Module):
         max_seq_length: int; longer texts are cut as in training, shorter ones are
             padded to the longest of their batch only.
     """
+
+    SIGNATURES = ("serving_default", "pair", "ids")
 
     def __init__(self, model, labels, vocab_file, do_lower_case, max_seq_length):
         super().__init__()
@@ -111,35 +102,3 @@ class TextRegressor(_TextModel):
 
     def outputs(self, logits):
         return {"value": logits[:, 0], "logits": logits}
-
-
-@contextlib.contextmanager
-def _only_warnings():
-    """Keeps TensorFlow's lines about renamed inputs off the screen."""
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.WARNING)
-    tf.get_logger().setLevel("WARNING")
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
-
-
-def save(server, path, check):
-    """Writes a SavedModel, whole and checked or not at all.
-
-    Args:
-        server: one of the modules above.
-        path: str, must not exist.
-        check: function of the path of the unfinished SavedModel; raises if it is bad.
-    """
-    unfinished = f"{path}.tmp"
-    shutil.rmtree(unfinished, ignore_errors=True)  # left by a run that was killed
-    try:
-        signatures = {name: getattr(server, name) for name in SIGNATURES}
-        with _only_warnings():
-            tf.saved_model.save(server, unfinished, signatures=signatures)
-        check(unfinished)
-        os.rename(unfinished, path)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,0 +1,60 @@
+"""Writing SavedModels: whole and checked, in numbered versions.
+
+What is loaded needs TensorFlow and, for the text signatures, `import tensorflow_text`;
+none of this code.
+"""
+
+import contextlib
+import os
+import shutil
+
+import tensorflow as tf
+from absl import logging
+
+
+def next_version(export_dir):
+    """The path for the next version of a model, --export_dir/1 if it is the first.
+
+    TensorFlow Serving loads the highest number in a folder.
+
+    Args:
+        export_dir: str, is made if it is not there.
+    Returns:
+        str.
+    """
+    os.makedirs(export_dir, exist_ok=True)
+    versions = [int(name) for name in os.listdir(export_dir) if name.isdecimal()]
+    return os.path.join(export_dir, str(max(versions, default=0) + 1))
+
+
+def save(server, path, check):
+    """Writes a SavedModel, whole and checked or not at all.
+
+    Args:
+        server: tf.Module; SIGNATURES are the names of those of its tf.functions that
+            become signatures.
+        path: str, must not exist.
+        check: function of the path of the unfinished SavedModel; raises if it is bad.
+    """
+    unfinished = f"{path}.tmp"
+    shutil.rmtree(unfinished, ignore_errors=True)  # left by a run that was killed
+    try:
+        signatures = {name: getattr(server, name) for name in server.SIGNATURES}
+        with _only_warnings():
+            tf.saved_model.save(server, unfinished, signatures=signatures)
+        check(unfinished)
+        os.rename(unfinished, path)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _only_warnings():
+    """Keeps TensorFlow's lines about renamed inputs off the screen."""
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.WARNING)
+    tf.get_logger().setLevel("WARNING")
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
