@@ -1,92 +1,44 @@
 """The tokenizer as TensorFlow ops: strings in, the ids of `FullTokenizer` out.
 
-A model exported with it takes raw text. TensorFlow's own text ops follow the Unicode
-tables of the ICU versions they were built with (13 for `tf.strings.lower`, 16 for
-TF.Text's NFD), not Python's, and differ from the tokenizer that the model was trained
-with. So what becomes of each code point is worked out in Python, once, and written into
-the graph as a table. Two rules look at neighbours and are ops of their own: the final
-sigma and the order of combining marks.
+A model exported with it takes raw text.
 
-N texts, C code points of all texts, R the longest replacement, [N, (x)] ragged.
+N texts, C code points and T tokens of all texts, [N, (x)] ragged.
 """
 
-import functools
+import dataclasses
 import os
-import unicodedata
-from collections.abc import Iterator
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_text
 
-from data import characters, tokenization
-
-_SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C3, 0x3C2
-
-# A replacement is a row of numbers: code + (combining class << 21) for a code point
-# that stays; -1 - combining class for an accent, which is dropped once it has had its
-# say in the order of marks; padding is an accent behind all others, of class 255.
-_CLASS_SHIFT = 21
-_CODE_MASK = (1 << _CLASS_SHIFT) - 1
-_ITSELF = 0x110000  # Beyond Unicode; stands for the code point that is replaced.
-_PADDING = -256
-
-# What a code point is to a sigma nearby (Unicode, section 3.13, Final_Sigma).
-_CASED, _TRANSPARENT = 1, 2
+from data import graph_characters, tokenization
 
 
-def _replacement(char: str, do_lower_case: bool) -> Iterator[int]:
-    """The row, without padding, that stands for `char`: see `BasicTokenizer`."""
-    text = characters.clean(char)
-    if do_lower_case:
-        text = unicodedata.normalize("NFD", text.lower())
-    for part in text:
-        combining_class = unicodedata.combining(part) if do_lower_case else 0
-        if do_lower_case and unicodedata.category(part) == "Mn":
-            yield -1 - combining_class
-            continue
-        for written in characters.set_punctuation_apart(part):
-            code = _ITSELF if written == char else ord(written)
-            code = ord(" ") if written.isspace() else code
-            yield code | combining_class << _CLASS_SHIFT
+@dataclasses.dataclass(frozen=True)
+class GraphTokens:
+    """Texts in tokens, with where each token comes from.
 
-
-def _role_beside_sigma(char: str) -> int:
-    """_CASED, _TRANSPARENT (the next one decides) or 0, found by asking `str.lower`."""
-    if not characters.clean(char):
-        return _TRANSPARENT
-    if f"{char}Σ".lower().endswith("ς"):
-        return _CASED
-    return _TRANSPARENT if f"A{char}Σ".lower().endswith("ς") else 0
-
-
-@functools.cache
-def _character_table(do_lower_case: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What becomes of each code point.
-
-    Returns:
-        page_of_block: int32 [4352], the page for each block of 256 code points.
-        pages: int32 [pages * 256], 4 * row in `replacements` + role beside a sigma.
-        replacements: int32 [rows, R].
+    Attributes:
+        codes: int32 [N, (code points)], of each text, with a space before it.
+        counts: int32 [C], how many characters of `words` each of them becomes.
+        words: string [N, (words)], as `BasicTokenizer.tokenize`.
+        ids: int32 [N, (tokens)], as `FullTokenizer.encode`.
+        firsts: int32 [T], which of the characters of all words a token begins with.
+        lengths: int32 [T], how many of these it has.
+        are_unknown: bool [T], it stands for a word that the vocabulary cannot spell.
+        starts, ends: int32 [T], which of all code points, [C], it comes from: the first
+            and the one after the last, as `token_offsets.token_spans`.
     """
-    rows = {(_ITSELF,): 0}
-    table = np.zeros([0x110000 // 256, 256], np.int32)
-    for block, entries in enumerate(table):
-        chars = [chr(block * 256 + i) for i in range(256)]
-        # Most of Unicode: unassigned, private or surrogate, which stays as it is.
-        if {unicodedata.category(char) for char in chars} <= {"Cn", "Co", "Cs"}:
-            continue
-        for i, char in enumerate(chars):
-            row = rows.setdefault(tuple(_replacement(char, do_lower_case)), len(rows))
-            entries[i] = 4 * row + _role_beside_sigma(char)
-    pages, page_of_block = np.unique(table, axis=0, return_inverse=True)
-    width = max(map(len, rows))
-    replacements = [row + (_PADDING,) * (width - len(row)) for row in rows]
-    return (
-        page_of_block.ravel().astype(np.int32),
-        pages.ravel(),
-        np.array(replacements, np.int32),
-    )
+
+    codes: tf.RaggedTensor
+    counts: tf.Tensor
+    words: tf.RaggedTensor
+    ids: tf.RaggedTensor
+    firsts: tf.Tensor
+    lengths: tf.Tensor
+    are_unknown: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
 
 
 class GraphTokenizer(tf.Module):
@@ -113,6 +65,7 @@ class GraphTokenizer(tf.Module):
         vocab = tokenization.load_vocab(vocab_file)
         self.do_lower_case = do_lower_case
         self._cls_id, self._sep_id = vocab["[CLS]"], vocab["[SEP]"]
+        self._unk_id = vocab["[UNK]"]
         # No text holds an empty piece. Ids are looked up, since a vocabulary with a
         # token on two lines skips one.
         pieces = [token for token in vocab if token not in ("", "##")]
@@ -122,13 +75,11 @@ class GraphTokenizer(tf.Module):
             no_pretokenization=True,
             max_bytes_per_word=4 * tokenization.MAX_CHARS_PER_WORD,
         )
+        self._characters = graph_characters.GraphCharacters(do_lower_case)
+        lengths = [len(piece.removeprefix("##")) for piece in pieces]
         with tf.device("CPU"):
             self._ids = tf.constant([vocab[piece] for piece in pieces], tf.int32)
-            page_of_block, pages, replacements = map(
-                tf.constant, _character_table(do_lower_case)
-            )
-        self._page_of_block, self._pages = page_of_block, pages
-        self._replacements = replacements
+            self._piece_lengths = tf.constant(lengths, tf.int32)
 
     def __call__(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Tokenizes each text.
@@ -141,22 +92,40 @@ class GraphTokenizer(tf.Module):
         """
         words = self.words(text)  # [N, (words)]
         with tf.device("CPU"):
-            lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
-            is_long = lengths > tokenization.MAX_CHARS_PER_WORD
-            # More bytes than the op takes for a word: it gives [UNK].
-            unknown = "?" * (4 * tokenization.MAX_CHARS_PER_WORD + 1)
-            flat_words = tf.where(is_long, unknown, words.flat_values)
-            pieces = self._wordpiece.tokenize(words.with_flat_values(flat_words))
-            pieces = pieces.merge_dims(-2, -1)
+            pieces = self._pieces(words).merge_dims(-2, -1)
             return pieces.with_flat_values(tf.gather(self._ids, pieces.flat_values))
 
     def words(self, text: tf.Tensor) -> tf.RaggedTensor:
         """As `BasicTokenizer.tokenize`: string [N] to string [N, (words)]."""
         with tf.device("CPU"):  # The ops on strings have no other kernels.
-            # The space keeps a text's marks and sigmas from those of the text before.
-            text = tf.strings.join([" ", text])
-            codes = tf.strings.unicode_decode(text, "UTF-8", errors="ignore")
-            return tf.strings.split(self._space_words(codes))
+            return tf.strings.split(self._characters.space_words(_code_points(text)))
+
+    def tokens(self, text: tf.Tensor) -> GraphTokens:
+        """Tokenizes each text, and says where its tokens stand.
+
+        Args:
+            text: as for `__call__`.
+        """
+        with tf.device("CPU"):
+            codes = _code_points(text)
+            counts = self._characters.counts(codes.flat_values)
+            words = tf.strings.split(self._characters.space_words(codes))
+            by_word = self._pieces(words)  # [N, (words), (pieces)]
+            pieces = by_word.merge_dims(-2, -1)
+            ids = pieces.with_flat_values(tf.gather(self._ids, pieces.flat_values))
+            # No word is spelt "[UNK]", as brackets are words of their own.
+            are_unknown = ids.flat_values == self._unk_id
+            word_lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
+            lengths = tf.where(
+                are_unknown,
+                tf.repeat(word_lengths, by_word.values.row_lengths()),
+                tf.gather(self._piece_lengths, pieces.flat_values),
+            )
+            firsts = tf.cumsum(lengths, exclusive=True)
+            starts, ends = self._places(codes.flat_values, counts, firsts, lengths)
+        return GraphTokens(
+            codes, counts, words, ids, firsts, lengths, are_unknown, starts, ends
+        )
 
     def pack(
         self,
@@ -211,64 +180,36 @@ class GraphTokenizer(tf.Module):
                 "segment_ids": tf.concat(segments, axis=1).to_tensor(),
             }
 
-    def _look_up(self, codes: tf.Tensor) -> tf.Tensor:
-        """The entries of `pages` for some code points."""
-        page = tf.gather(self._page_of_block, tf.bitwise.right_shift(codes, 8))
-        return tf.gather(self._pages, page * 256 + tf.bitwise.bitwise_and(codes, 255))
+    def _pieces(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """[N, (words)] to the numbers of their pieces, int32 [N, (words), (pieces)]."""
+        lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
+        is_long = lengths > tokenization.MAX_CHARS_PER_WORD
+        # More bytes than the op takes for a word: it gives [UNK].
+        unknown = "?" * (4 * tokenization.MAX_CHARS_PER_WORD + 1)
+        flat_words = tf.where(is_long, unknown, words.flat_values)
+        return self._wordpiece.tokenize(words.with_flat_values(flat_words))
 
-    def _space_words(self, codes: tf.RaggedTensor) -> tf.Tensor:
-        """[N, (code points)] to string [N], as `BasicTokenizer.space_words`."""
-        flat = codes.flat_values  # [C]
-        if self.do_lower_case:
-            has_sigma = tf.reduce_any(flat == _SIGMA)
-            flat = tf.cond(has_sigma, lambda: self._lower_sigmas(flat), lambda: flat)
-        rows = tf.bitwise.right_shift(self._look_up(flat), 2)
-        written = tf.gather(self._replacements, rows)  # [C, R]
-        itself = tf.expand_dims(flat, 1) + written - _ITSELF
-        written = tf.where(_code(written) == _ITSELF, itself, written)
-        if self.do_lower_case:
-            has_spacing_mark = tf.reduce_any(written > _CODE_MASK)
-            written = tf.cond(
-                has_spacing_mark, lambda: _order_marks(written), lambda: written
-            )
-        stays = written >= 0
-        counts = tf.math.count_nonzero(stays, axis=1)  # [C]
-        ends = tf.pad(tf.cumsum(counts), [[1, 0]])
-        spaced = tf.RaggedTensor.from_row_splits(
-            tf.boolean_mask(written, stays),
-            tf.gather(ends, codes.row_splits),
-            validate=False,
-        )
-        return tf.strings.unicode_encode(spaced, "UTF-8")
-
-    def _lower_sigmas(self, codes: tf.Tensor) -> tf.Tensor:
-        """Makes each capital sigma in [C] a small one, final where a word ends."""
-        roles = self._look_up(codes) % 4
-        counts = roles != _TRANSPARENT
-        cased = tf.boolean_mask(roles, counts) == _CASED
-        before, after = tf.pad(cased, [[1, 0]])[:-1], tf.pad(cased, [[0, 1]])[1:]
-        small = tf.where(before & ~after, _FINAL_SIGMA, _SMALL_SIGMA)
-        small = tf.boolean_mask(small, tf.boolean_mask(codes, counts) == _SIGMA)
-        return tf.tensor_scatter_nd_update(codes, tf.where(codes == _SIGMA), small)
+    def _places(
+        self, codes: tf.Tensor, counts: tf.Tensor, firsts: tf.Tensor, lengths: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """`starts` and `ends` of `GraphTokens`, from some of the others."""
+        num_codes = tf.size(codes)
+        sources = tf.repeat(tf.range(num_codes), counts)
+        starts = tf.gather(sources, firsts)
+        ends = tf.gather(sources, firsts + lengths - 1) + 1
+        # Accents behind a token belong to it: it ends where the next other one stands.
+        is_other = ~self._characters.are_accents(codes) | (counts > 0)
+        is_other = tf.pad(is_other, [[0, 1]], constant_values=True)  # [C + 1]
+        others = tf.cast(tf.where(is_other)[:, 0], tf.int32)
+        others_before = tf.cumsum(tf.cast(is_other, tf.int32), exclusive=True)
+        return starts, tf.gather(others, tf.gather(others_before, ends))
 
 
-def _code(written: tf.Tensor) -> tf.Tensor:
-    """Numbers of `replacements` without their combining class."""
-    return tf.bitwise.bitwise_and(written, _CODE_MASK)
-
-
-def _order_marks(written: tf.Tensor) -> tf.Tensor:
-    """Sorts the marks behind each base by class, and takes the classes off: [C, R].
-
-    NFD has this order. Once the accents are gone it shows only where marks are left,
-    such as the virama of Javanese, so other texts are spared the work.
-    """
-    flat = tf.reshape(written, [-1])
-    classes = tf.where(flat < 0, -1 - flat, tf.bitwise.right_shift(flat, _CLASS_SHIFT))
-    run = tf.cumsum(tf.cast(classes == 0, tf.int64))
-    order = tf.argsort(run * 256 + tf.cast(classes, tf.int64), stable=True)
-    flat = tf.gather(tf.where(flat < 0, flat, _code(flat)), order)
-    return tf.reshape(flat, tf.shape(written))
+def _code_points(text: tf.Tensor) -> tf.RaggedTensor:
+    """String [N] to int32 [N, (code points)]."""
+    # The space keeps a text's marks and sigmas from those of the text before.
+    text = tf.strings.join([" ", text])
+    return tf.strings.unicode_decode(text, "UTF-8", errors="ignore")
 
 
 def _cut(ids: tf.RaggedTensor | tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
