@@ -109,21 +109,34 @@ def read(output_dir, script):
     Raises:
         ValueError: it is not the folder of a run of that script.
     """
-    contents = []
-    for name in (IDENTITY_FILE, SETTINGS_FILE):
-        path = os.path.join(output_dir, name)
-        contents.append(_read_json(path))
-        if contents[-1] is None:
-            raise ValueError(
-                f"{output_dir} is no output folder of a run: {path} is missing"
-            )
-    identity, settings = contents
+    identity = _read_or_refuse(output_dir, IDENTITY_FILE)
+    settings = _read_or_refuse(output_dir, SETTINGS_FILE)
     if identity["script"] != script:
         raise ValueError(
             f"{output_dir} is of {identity['script']}, where a run of {script} is "
             "expected"
         )
     return identity, settings
+
+
+def read_script(output_dir):
+    """The name of the script whose run is in the folder, such as "run_classifier".
+
+    Raises:
+        ValueError: it is not the folder of a run.
+    """
+    return _read_or_refuse(output_dir, IDENTITY_FILE)["script"]
+
+
+def _read_or_refuse(output_dir, name):
+    """The value in a JSON file that is in the folder of every run."""
+    path = os.path.join(output_dir, name)
+    value = _read_json(path)
+    if value is None:
+        raise ValueError(
+            f"{output_dir} is no output folder of a run: {path} is missing"
+        )
+    return value
 
 
 def _lock(output_dir):

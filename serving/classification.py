@@ -2,8 +2,9 @@
 
 import tensorflow as tf
 
-from data import graph_tokenization
+from data import classification, features, graph_tokenization, tokenization
 from modeling import losses
+from serving import parity
 
 
 class _TextModel(tf.Module):
@@ -30,6 +31,8 @@ class _TextModel(tf.Module):
         self.labels = tf.constant(list(labels), tf.string)
         self.vocab = tf.saved_model.Asset(vocab_file)
         self.tokenizer = graph_tokenization.GraphTokenizer(vocab_file, do_lower_case)
+        # What the one in the graph is compared with.
+        self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
 
     def outputs(self, logits):
         """dict of what the signatures give for logits, [batch, outputs]."""
@@ -67,6 +70,37 @@ class _TextModel(tf.Module):
                 "segment_ids": segment_ids,
             }
         )
+
+    def differences(self, signatures):
+        """Yields how far an export's logits are from the model's and our Python code's.
+
+        Args:
+            signatures: those of a SavedModel of this module that was loaded.
+        """
+        texts = parity.TEXTS
+        for text, expected in zip(texts, self._python_logits(texts), strict=True):
+            actual = signatures["serving_default"](text=tf.constant([text]))
+            yield parity.difference(actual["logits"], [expected])
+        for text in texts:
+            actual = signatures["pair"](
+                text=tf.fill([len(texts)], text), text_pair=tf.constant(texts)
+            )
+            expected = self._python_logits([text] * len(texts), texts)
+            yield parity.difference(actual["logits"], expected)
+        yield from parity.differences_of_ids(
+            signatures["ids"], self.model, self.max_seq_length
+        )
+
+    def _python_logits(self, texts, others=None):
+        """The model's, [texts, outputs], without the tokenizer of the graph."""
+        examples = [
+            classification.InputExample("", text, others and others[i])
+            for i, text in enumerate(texts)
+        ]
+        arrays = features.features_to_arrays(
+            examples, (), self.max_seq_length, self._python_tokenizer
+        )
+        return self.model(arrays, training=False)["logits"].numpy()
 
 
 class TextClassifier(_TextModel):

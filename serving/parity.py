@@ -1,0 +1,63 @@
+"""What an export is compared with the model in memory on, and how."""
+
+import numpy as np
+import tensorflow as tf
+
+# Plain, accents, CJK, symbols, spaces of all kinds, nothing, very long.
+TEXTS = (
+    "How do I locate my card?",
+    "Crème brûlée, naïve Ångström; ÉCOLE",
+    "東京は日本の首都です",
+    "a\u00a0b\u2028c\u200bd 😀 100% [MASK] İstanbul ΣΊΣΥΦΟΣ",
+    "",
+    "word " * 600,
+)
+
+
+def difference(actual, expected):
+    """The largest difference, relative to what is expected where that is above 1.
+
+    Of large logits the same digits agree as of small ones. NaN if there is one.
+
+    Args:
+        actual, expected: float, of the same shape.
+    Returns:
+        float.
+    Raises:
+        ValueError: their shapes differ.
+    """
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    if actual.shape != expected.shape:
+        raise ValueError(
+            f"the export gives values of shape {list(actual.shape)} where the model "
+            f"in memory gives {list(expected.shape)}"
+        )
+    differences = np.abs(actual - expected) / np.maximum(1, np.abs(expected))
+    return float(np.max(differences, initial=0))
+
+
+def differences_of_ids(signature, model, max_seq_length, choices=()):
+    """Compares the outputs that an export has in common with the model, from ids.
+
+    Args:
+        signature: function of input_ids, input_mask and segment_ids.
+        model: keras.Model, the one in memory.
+        max_seq_length: int.
+        choices: (int,) if sequences come in groups of so many, else ().
+    Yields:
+        float, the difference of an output.
+    """
+    rng = np.random.default_rng(0)
+    for rows, length in ((1, 1), (3, max_seq_length)):
+        shape = (rows, *choices, length)
+        lengths = rng.integers(1, length + 1, (rows, *choices, 1))
+        segments = rng.integers(0, min(2, model.config.type_vocab_size), shape)
+        batch = {
+            "input_ids": rng.integers(0, model.config.vocab_size, shape),
+            "input_mask": np.arange(length) < lengths,
+            "segment_ids": segments,
+        }
+        batch = {name: tf.constant(ids, tf.int32) for name, ids in batch.items()}
+        actual, expected = signature(**batch), model(batch, training=False)
+        for name in sorted(actual.keys() & expected.keys()):
+            yield difference(actual[name], expected[name])
