@@ -17,7 +17,7 @@ import inference
 import model_files
 import run_directory
 import training
-from data import batching, records
+from data import batching, filesystem, record_reading, records
 from metrics import pretraining as pretraining_metrics
 from modeling import losses, models, optimization
 
@@ -55,7 +55,7 @@ def evaluate(strategy, model, files, spec):
         losses.pretraining_measures,
         "evaluating",
     )
-    with records.damage_explained(files, spec):
+    with record_reading.damage_explained(files, spec):
         return pretraining_metrics.scores(rows)
 
 
@@ -66,9 +66,9 @@ def main():
         FLAGS.bert_config_file, FLAGS.init_checkpoint, FLAGS.output_dir
     )
     model_files.check(config, FLAGS.max_seq_length)
-    files = records.expand(FLAGS.input_file)
+    files = filesystem.expand(FLAGS.input_file)
     spec = records.pretraining_spec(FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
-    records.check(files, spec, vocab_size=config.vocab_size)
+    record_reading.check(files, spec, vocab_size=config.vocab_size)
 
     identity = {"script": "run_pretraining", "config": config.to_dict()}
     run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
@@ -101,7 +101,7 @@ def main():
                 files, spec, FLAGS.train_batch_size, FLAGS.seed, step
             )
 
-        with records.damage_explained(files, spec):
+        with record_reading.damage_explained(files, spec):
             training.train(trainer, batches_from, plan, FLAGS.output_dir)
         step = trainer.step
     else:

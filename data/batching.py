@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from data import records
+from data import record_reading, records
 
 # Records that are shuffled together. Most data sets fit into one window; some windows
 # of pre-training records fit into memory.
@@ -24,10 +24,10 @@ def read_all(files: Sequence[str], spec: records.Spec) -> dict[str, np.ndarray]:
     Raises:
         ValueError: a file is damaged or has another layout.
     """
-    records.count(files)  # finds files that are cut off where TensorFlow would not
-    batches = tf.data.TFRecordDataset(files).batch(1024)
-    batches = batches.map(lambda serialized: records.parse(serialized, spec))
-    with records.damage_explained(files, spec):
+    record_reading.count(files)  # TensorFlow overlooks some files that are cut off
+    batches = _read(files).batch(1024)
+    batches = batches.map(lambda serialized: record_reading.parse(serialized, spec))
+    with record_reading.damage_explained(files, spec):
         parts = list(batches.as_numpy_iterator())
     return {name: np.concatenate([part[name] for part in parts]) for name in spec}
 
@@ -82,6 +82,7 @@ def training_batches(
             not read, the rest of one is not parsed.
     """
     paths = tf.constant(sorted(files))
+    compression = record_reading.compression(files)
 
     def read_epoch(epoch_seed):
         def shuffle(number, window):
@@ -90,16 +91,25 @@ def training_batches(
 
         order = tf.random.experimental.stateless_shuffle(paths, epoch_seed)
         serialized = tf.data.Dataset.from_tensor_slices(order).interleave(
-            tf.data.TFRecordDataset, cycle_length=4, block_length=16
+            lambda path: tf.data.TFRecordDataset(path, compression),
+            cycle_length=4,
+            block_length=16,
         )
         return serialized.batch(WINDOW).enumerate().map(shuffle).unbatch()
 
-    num_records = records.count(files) if first_step else 1
+    num_records = record_reading.count(files) if first_step else 1
     serialized = _endless(read_epoch, seed, first_step * batch_size, num_records)
     batches = serialized.batch(batch_size, drop_remainder=True)
     return batches.map(
-        lambda batch: records.parse(batch, spec), tf.data.AUTOTUNE, deterministic=True
+        lambda batch: record_reading.parse(batch, spec),
+        tf.data.AUTOTUNE,
+        deterministic=True,
     ).prefetch(2)
+
+
+def _read(files: Sequence[str]) -> tf.data.Dataset:
+    """Serialized records, in the order of the files."""
+    return tf.data.TFRecordDataset(files, record_reading.compression(files))
 
 
 def _endless(
@@ -127,9 +137,9 @@ def evaluation_batches(
     files: Sequence[str], spec: records.Spec, batch_size: int
 ) -> tf.data.Dataset:
     """All records once, in order; see `in_memory_evaluation_batches`."""
-    batches = tf.data.TFRecordDataset(files).batch(batch_size)
+    batches = _read(files).batch(batch_size)
     return batches.map(
-        lambda batch: _pad(records.parse(batch, spec), batch_size),
+        lambda batch: _pad(record_reading.parse(batch, spec), batch_size),
         tf.data.AUTOTUNE,
         deterministic=True,
     ).prefetch(2)
@@ -154,7 +164,7 @@ def in_memory_evaluation_batches(
 
 
 def trim_padding(
-    batch: dict[str, tf.Tensor], multiple: int = 8
+    batch: dict[str, tf.Tensor], multiple: int = 8, also: Sequence[str] = ()
 ) -> dict[str, tf.Tensor]:
     """Cuts off the columns that are padding in every sequence; for `Dataset.map`.
 
@@ -162,10 +172,15 @@ def trim_padding(
 
     Attention gives padding no weight, so the results are those of the whole batch. The
     length becomes dynamic, rounded up to a multiple, within what there was.
+
+    Args:
+        batch: with input_ids, input_mask and segment_ids.
+        multiple: of the length.
+        also: names of other features with a column a token, such as their labels.
     """
     length = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=-1))
     length = -(-tf.maximum(length, 1) // multiple) * multiple
-    names = ("input_ids", "input_mask", "segment_ids")
+    names = ("input_ids", "input_mask", "segment_ids", *also)
     return batch | {name: batch[name][..., :length] for name in names}
 
 

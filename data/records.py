@@ -1,23 +1,21 @@
-"""Layouts of TFRecord files: writing, finding, checking and parsing them.
+"""Layouts of TFRecord files, and writing them.
 
 The features have the names and types of the original BERT, so its programs read our
 files and we read theirs. A layout is a `Spec`; a new task adds a function that returns
-one. `data/batching.py` says in which order records are read.
+one. `data/record_reading.py` checks and parses records, `data/batching.py` says in
+which order. Here is no TensorFlow, so that many small processes can write.
 """
 
-import contextlib
 import dataclasses
-import itertools
 import math
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
-import tensorflow as tf
-from google.protobuf import message
+
+from data import filesystem, record_format
 
 _SEQUENCES = ("input_ids", "input_mask", "segment_ids")
-_TOKEN_IDS = ("input_ids", "masked_lm_ids")
+_ROWS_AT_ONCE = 1024  # large for NumPy, small for the memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,35 +111,21 @@ def _sequence_spec(max_seq_length: int) -> Spec:
     return dict.fromkeys(_SEQUENCES, Feature(max_seq_length, flag="max_seq_length"))
 
 
-def parse(serialized: tf.Tensor, spec: Spec) -> dict[str, tf.Tensor]:
-    """Records, string [B], to a batch; integers become int32."""
-    layout = {}
-    for name, feature in spec.items():
-        layout[name] = tf.io.FixedLenFeature(
-            feature.shape, feature.dtype, feature.default
-        )
-    parsed = tf.io.parse_example(serialized, layout)
-    return {
-        name: tf.cast(values, tf.int32) if values.dtype == tf.int64 else values
-        for name, values in parsed.items()
-    }
-
-
 def write(path: str, data: Mapping[str, np.ndarray], spec: Spec) -> None:
     """Writes a file that holds the rows of `data`; see `write_stream`."""
-    write_stream([path], [data], spec)
+    write_stream(path, [data], spec)
 
 
 def write_stream(
-    paths: Sequence[str], batches: Iterable[Mapping[str, np.ndarray]], spec: Spec
+    path: str, batches: Iterable[Mapping[str, np.ndarray]], spec: Spec
 ) -> int:
-    """Writes tf.train.Example records to files in turn.
+    """Writes tf.train.Example records.
 
-    Files appear under their names when all are complete. If something goes wrong, none
-    does, and what stood there before is left.
+    The file appears under its name when it is complete. If something goes wrong, what
+    stood there before is left.
 
     Args:
-        paths: the files, all different.
+        path: the file.
         batches: dicts with the features of `spec`, shaped as in a batch.
         spec: the layout.
 
@@ -149,201 +133,44 @@ def write_stream(
         The number of records.
 
     Raises:
-        ValueError: a feature has another shape, or a file would get no record.
+        ValueError: a feature has another shape, or there is no record.
     """
-    if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise ValueError(f"the output files must differ, got {', '.join(paths)}")
-    # Hidden files, which `expand` passes over, should a kill leave them behind.
-    places = [os.path.split(os.path.abspath(path)) for path in paths]
-    temporary = [f"{folder}/.{name}.tmp-{os.getpid()}" for folder, name in places]
     num_records = 0
-    try:
-        with contextlib.ExitStack() as stack:
-            enter = stack.enter_context
-            writers = [enter(tf.io.TFRecordWriter(name)) for name in temporary]
-            for record in _serialize(batches, spec):
-                writers[num_records % len(writers)].write(record)
-                num_records += 1
-        if num_records < len(paths):
-            raise ValueError(
-                f"every file needs a record, got {num_records} for {', '.join(paths)}"
-            )
-        for name, path in zip(temporary, paths, strict=True):
-            os.replace(name, path)
-    finally:
-        for name in temporary:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(name)
+    with filesystem.replacing(path) as file:
+        for batch in batches:
+            num_rows = len(batch[next(iter(spec))])
+            for start in range(0, num_rows, _ROWS_AT_ONCE):
+                rows = slice(start, start + _ROWS_AT_ONCE)
+                part = {name: batch[name][rows] for name in spec}
+                file.write(encode(part, spec)[0])
+            num_records += num_rows
+        if not num_records:
+            raise ValueError(f"there is no record to write to {path}")
     return num_records
 
 
-def _serialize(
-    batches: Iterable[Mapping[str, np.ndarray]], spec: Spec
-) -> Iterator[bytes]:
-    """Yields each row of each batch as an Example."""
-    for batch in batches:
-        columns = []
-        for name, feature in spec.items():
-            rows = np.asarray(batch[name])
-            shape = (len(rows), *feature.shape)
-            if rows.shape != shape:
-                raise ValueError(
-                    f"{name} must have shape {shape} in the records, got {rows.shape}"
-                )
-            # Plain numbers go into protocol buffers faster than arrays do.
-            rows = rows.reshape(len(rows), feature.size)
-            columns.append(rows.astype(feature.dtype).tolist())
-        for row in zip(*columns, strict=True):
-            example = tf.train.Example()
-            for (name, feature), values in zip(spec.items(), row, strict=True):
-                entry = example.features.feature[name]
-                is_int = feature.dtype == "int64"
-                (entry.int64_list if is_int else entry.float_list).value.extend(values)
-            # Without `deterministic`, equal records may differ in the order of entries.
-            yield example.SerializeToString(deterministic=True)
-
-
-def expand(patterns: str) -> list[str]:
-    """Files that a comma list of globs names, sorted, each once; no hidden ones.
-
-    Raises:
-        FileNotFoundError: a pattern matches nothing.
-        ValueError: a file is empty, or a folder, or there is no pattern.
-    """
-    files = set()
-    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        matches = [pattern]  # a name may hold brackets, which a glob reads otherwise
-        if not tf.io.gfile.exists(pattern):
-            matches = tf.io.gfile.glob(pattern)
-            matches = [m for m in matches if not os.path.basename(m).startswith(".")]
-        if not matches:
-            raise FileNotFoundError(f"no file matches {pattern!r}")
-        files.update(matches)
-    if not files:
-        raise ValueError(f"expected file names, separated by commas, got {patterns!r}")
-    for path in files:
-        if tf.io.gfile.isdir(path):
-            raise ValueError(f"{path} is a folder; for the files in it pass {path}/*")
-        if tf.io.gfile.stat(path).length == 0:
-            raise ValueError(f"{path} is empty")
-    return sorted(files)
-
-
-def check(
-    files: Iterable[str],
-    spec: Spec,
-    hint: str = "make the file again",
-    vocab_size: int | None = None,
-    num_records: int | None = 32,
-) -> None:
-    """Compares the first records of each file with what is expected.
+def encode(
+    batch: Mapping[str, np.ndarray], spec: Spec
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a batch as they stand in a file, one after the other.
 
     Args:
-        files: TFRecord files.
-        spec: the layout they should have.
-        hint: what to do if flags do not mend it.
-        vocab_size: token ids must be below it.
-        num_records: how many of each file; all if None.
+        batch: the features of `spec`, shaped as in a batch.
+        spec: the layout.
+
+    Returns:
+        See `record_format.encode`: bytes, and where in them each record ends.
 
     Raises:
-        ValueError: what is wrong with which file, and what to change.
+        ValueError: a feature has another shape.
     """
-    for path in files:
-        start = itertools.islice(_read(path), num_records)
-        for number, serialized in enumerate(start, 1):
-            problem = _find_problem(serialized, spec, hint, vocab_size)
-            if problem:
-                raise ValueError(f"{path}, record {number}: {problem}")
-
-
-@contextlib.contextmanager
-def damage_explained(files: Sequence[str], spec: Spec) -> Iterator[None]:
-    """Names file and record where reading fails within the `with` block.
-
-    Raises:
-        ValueError: in place of TensorFlow's errors about bad records.
-    """
-    try:
-        yield
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
-        is_damage = isinstance(error, tf.errors.DataLossError)
-        if is_damage or "parse" in error.message.lower():
-            count(files)  # soon finds a file that is cut off
-            check(files, spec, num_records=None)
-        raise  # the files are good, so it is about something else
-
-
-def count(files: Iterable[str]) -> int:
-    """Number of records; reads their lengths only.
-
-    Raises:
-        ValueError: a file ends within a record.
-    """
-    return sum(1 for path in files for _ in _record_ends(path))
-
-
-def _record_ends(path: str) -> Iterator[int]:
-    """Yields the place in the file where each record ends."""
-    # A record: length (8 bytes), checksum of it (4), content, checksum of that (4).
-    size, end, number = tf.io.gfile.stat(path).length, 0, 0
-    with tf.io.gfile.GFile(path, "rb") as file:
-        while end < size:
-            file.seek(end)
-            header = file.read(8)
-            end += 16 + int.from_bytes(header, "little")
-            if len(header) < 8 or end > size:
-                raise ValueError(_damage(path, number))
-            number += 1
-            yield end
-
-
-def _read(path: str) -> Iterator[bytes]:
-    """Yields the serialized records of a file; ValueError where it is damaged."""
-    records = tf.data.TFRecordDataset(path).as_numpy_iterator()
-    for number, _ in enumerate(_record_ends(path)):
-        try:
-            yield next(records)
-        except tf.errors.DataLossError as error:
-            raise ValueError(_damage(path, number)) from error
-
-
-def _damage(path: str, number: int) -> str:
-    what = "is damaged or cut off" if number else "is no TFRecord file, or is cut off"
-    return f"{path} {what} after {number} records; copy it or make it again"
-
-
-def _find_problem(
-    serialized: bytes, spec: Spec, hint: str, vocab_size: int | None
-) -> str | None:
-    """What is wrong with a record, and what to change."""
-    try:
-        features = tf.train.Example.FromString(serialized).features.feature
-    except message.DecodeError:
-        features = {}
-    if not features:
-        return f"it is no tf.train.Example with features; {hint}"
-    lengths = {}  # flag -> (there, expected)
+    columns = {}
     for name, feature in spec.items():
-        if name not in features:
-            if feature.default is not None:
-                continue
-            return f"it has no {name}, only {', '.join(sorted(features))}; {hint}"
-        kind = "int64_list" if feature.dtype == "int64" else "float_list"
-        values = getattr(features[name], kind).value
-        if len(values) == feature.size:
-            if vocab_size and name in _TOKEN_IDS and max(values) >= vocab_size:
-                return (
-                    f"{name} holds {max(values)}, but the model's vocab_size is"
-                    f" {vocab_size}; use the model that the vocabulary belongs to, or"
-                    f" {hint}"
-                )
-        elif feature.flag and values:
-            lengths[feature.flag] = (len(values), feature.length)
-        else:
-            wanted = f"{feature.size} values of type {feature.dtype}"
-            return f"{name} should have {wanted}, but has {len(values)}; {hint}"
-    if not lengths:
-        return None
-    made = " ".join(f"--{flag}={there}" for flag, (there, _) in lengths.items())
-    asked = " ".join(f"--{flag}={length}" for flag, (_, length) in lengths.items())
-    return f"it was made with {made}, but is read with {asked}; pass {made} or {hint}"
+        rows = np.asarray(batch[name])
+        shape = (len(rows), *feature.shape)
+        if rows.shape != shape:
+            raise ValueError(
+                f"{name} must have shape {shape} in the records, got {rows.shape}"
+            )
+        columns[name] = rows.reshape(len(rows), feature.size).astype(feature.dtype)
+    return record_format.encode(columns)

@@ -41,7 +41,7 @@ class WindowFile:
         num_windows = 0
         for first in itertools.islice(windows, 1):
             num_windows = records.write_stream(
-                [path],
+                path,
                 squad_windows.batched_arrays(
                     itertools.chain([first], windows), max_seq_length
                 ),

@@ -5,7 +5,15 @@ import collections
 import numpy as np
 import pytest
 
-from data import batching, documents, features, records, targets, tokenization
+from data import (
+    batching,
+    documents,
+    features,
+    record_reading,
+    records,
+    targets,
+    tokenization,
+)
 from data.classification import InputExample
 from tests.data.features_test import WordTokenizer, words
 
@@ -104,7 +112,7 @@ def test_records_of_every_kind_of_label_keep_their_values(tmp_path, kind):
     )
     path = str(tmp_path / "x.tf_record")
     records.write(path, arrays, spec)
-    records.check([path], spec)
+    record_reading.check([path], spec)
     read = batching.read_all([path], spec)
     assert set(read) == set(arrays)
     for name, values in arrays.items():

@@ -1,12 +1,13 @@
 """Files that do not fit are told apart and explained."""
 
+import gzip
 import pathlib
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import batching, records
+from data import batching, record_reading, records
 
 SPEC = records.pretraining_spec(8, 3)
 
@@ -36,34 +37,6 @@ def make_example(**features):
         kind = entry.float_list if isinstance(values[0], float) else entry.int64_list
         kind.value.extend(values)
     return example.SerializeToString()
-
-
-def test_expand(tmp_path):
-    for name in ("b1", "b2", "a[1]", ".b3.tmp-7", "c"):
-        (tmp_path / name).write_text("x")
-    found = records.expand(f"{tmp_path}/b*, {tmp_path}/a[1],{tmp_path}/b2,")
-    assert [pathlib.Path(path).name for path in found] == ["a[1]", "b1", "b2"]
-    assert len(records.expand(f"{tmp_path}/*")) == 4
-
-
-@pytest.mark.parametrize(
-    ("patterns", "error", "message"),
-    [
-        ("{}/b1,{}/missing*", FileNotFoundError, "no file matches '.*/missing\\*'"),
-        ("{}/nowhere/b1", FileNotFoundError, "no file matches '.*/nowhere/b1'"),
-        ("{}/empty", ValueError, "empty is empty"),
-        ("{}/*", ValueError, "empty is empty"),
-        ("{}/folder", ValueError, "is a folder; .* pass .*folder/\\*"),
-        (" , ", ValueError, "expected file names"),
-    ],
-)
-def test_names_that_stand_for_no_file_are_refused(patterns, error, message, tmp_path):
-    (tmp_path / "b1").write_text("x")
-    (tmp_path / "empty").touch()
-    if "folder" in patterns:
-        (tmp_path / "folder").mkdir()
-    with pytest.raises(error, match=message):
-        records.expand(patterns.replace("{}", str(tmp_path)))
 
 
 @pytest.fixture
@@ -107,31 +80,31 @@ def record_file(tmp_path):
 )
 def test_records_of_another_layout_are_explained(spec, message, record_file):
     with pytest.raises(ValueError, match=f"a.tfrecord, record 1: .*{message}"):
-        records.check([record_file], spec, hint="make it again by magic")
+        record_reading.check([record_file], spec, hint="make it again by magic")
 
 
 def test_token_ids_must_be_in_the_vocabulary(record_file):
-    records.check([record_file], SPEC, vocab_size=100)
+    record_reading.check([record_file], SPEC, vocab_size=100)
     with pytest.raises(ValueError, match="input_ids holds 9.*vocab_size is 90"):
-        records.check([record_file], SPEC, vocab_size=90)
+        record_reading.check([record_file], SPEC, vocab_size=90)
     data = make_data(1, SPEC)
     data["masked_lm_ids"][0, 0] = 200
     records.write(record_file, data, SPEC)
     with pytest.raises(ValueError, match="masked_lm_ids holds 200"):
-        records.check([record_file], SPEC, vocab_size=100)
+        record_reading.check([record_file], SPEC, vocab_size=100)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\x01\xff\xfe", b"no example at all"])
 def test_other_records_are_recognised(content, tmp_path):
     path = write_raw(tmp_path / "a", content)
     with pytest.raises(ValueError, match=r"a, record 1: it is no tf\.train\.Example"):
-        records.check([path], SPEC)
+        record_reading.check([path], SPEC)
 
 
 def test_a_text_file_is_recognised(tmp_path):
     (tmp_path / "a.txt").write_text("Once upon a time there was a file.\n" * 10)
     with pytest.raises(ValueError, match=r"a\.txt is no TFRecord file"):
-        records.check([str(tmp_path / "a.txt")], SPEC)
+        record_reading.check([str(tmp_path / "a.txt")], SPEC)
 
 
 def read_through(path):
@@ -146,12 +119,15 @@ def test_a_truncated_file_is_explained_wherever_it_is_cut(record_file, tmp_path)
     for size in (3, 10, 40, len(content) // 2 + 1, len(content) - 1):
         pathlib.Path(record_file).write_bytes(content[:size])
         number = size * 40 // len(content)
-        for find in (records.count, lambda files: batching.read_all(files, SPEC)):
+        for find in (
+            record_reading.count,
+            lambda files: batching.read_all(files, SPEC),
+        ):
             with pytest.raises(ValueError, match=rf"a\.tfrecord .* {number} records"):
                 find([whole, record_file])
     with (
         pytest.raises(ValueError, match=r"a\.tfrecord is damaged or cut off after 39"),
-        records.damage_explained([whole, record_file], SPEC),
+        record_reading.damage_explained([whole, record_file], SPEC),
     ):
         read_through(record_file)
 
@@ -162,7 +138,7 @@ def test_a_changed_byte_is_explained(record_file):
     pathlib.Path(record_file).write_bytes(content)
     with (
         pytest.raises(ValueError, match=r"a\.tfrecord is damaged .* after 2\d records"),
-        records.damage_explained([record_file], SPEC),
+        record_reading.damage_explained([record_file], SPEC),
     ):
         read_through(record_file)
 
@@ -173,7 +149,7 @@ def test_a_record_that_differs_from_the_first_is_explained(tmp_path):
     good = make_example(input_ids=[5, 6], **features)
     bad = make_example(input_ids=[5, 6, 7], **features)
     path = write_raw(tmp_path / "a", *[good] * 50, bad)
-    records.check([path], spec)
+    record_reading.check([path], spec)
     with pytest.raises(ValueError, match="a, record 51: .*--max_seq_length=3, but"):
         batching.read_all([path], spec)
 
@@ -181,6 +157,34 @@ def test_a_record_that_differs_from_the_first_is_explained(tmp_path):
 def test_other_errors_are_left_alone(record_file):
     with (
         pytest.raises(tf.errors.InvalidArgumentError, match="indices"),
-        records.damage_explained([record_file], SPEC),
+        record_reading.damage_explained([record_file], SPEC),
     ):
         raise tf.errors.InvalidArgumentError(None, None, "indices are out of range")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100])
+def test_compressed_files_are_read_and_checked(cut, tmp_path, record_file):
+    content = gzip.compress(pathlib.Path(record_file).read_bytes())
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(content[: len(content) - cut])
+    if cut:
+        with pytest.raises(ValueError, match=r"a\.tfrecord\.gz .* cut off"):
+            record_reading.count([str(path)])
+        return
+    assert record_reading.count([str(path)]) == 40
+    record_reading.check([str(path)], SPEC)
+    plain = batching.read_all([record_file], SPEC)
+    unpacked = batching.read_all([str(path)], SPEC)
+    for name, values in plain.items():
+        np.testing.assert_array_equal(unpacked[name], values)
+    batches = batching.training_batches([str(path)], SPEC, 8, 1)
+    same = batching.training_batches([record_file], SPEC, 8, 1)
+    for ours, theirs in zip(batches.take(5), same.take(5), strict=True):
+        np.testing.assert_array_equal(ours["input_ids"], theirs["input_ids"])
+
+
+def test_compressed_and_plain_files_are_not_mixed(tmp_path, record_file):
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(gzip.compress(pathlib.Path(record_file).read_bytes()))
+    with pytest.raises(ValueError, match="all are compressed or none"):
+        batching.training_batches([record_file, str(path)], SPEC, 8, 1)

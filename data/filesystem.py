@@ -1,0 +1,63 @@
+"""Names of files, and writing them whole or not at all."""
+
+import contextlib
+import glob
+import os
+from collections.abc import Iterator
+from typing import IO
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[IO[bytes]]:
+    """Opens a file to write to, which takes its name when the `with` block ends well.
+
+    If it does not, nothing is left and what stood there before stays.
+    """
+    # A hidden name, which `expand` passes over, should a kill leave the file behind.
+    folder, name = os.path.split(os.path.abspath(path))
+    temporary = f"{folder}/.{name}.tmp-{os.getpid()}"
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+
+
+def expand(patterns: str) -> list[str]:
+    """Files that a comma list of globs names, sorted, each once; no hidden ones.
+
+    Raises:
+        FileNotFoundError: a pattern matches nothing.
+        ValueError: a file is empty, or a folder, or there is no pattern.
+    """
+    found = set()
+    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
+        matches = [pattern]  # a name may hold brackets, which a glob reads otherwise
+        if "://" in pattern:
+            matches = _expand_remote(pattern)
+        elif not os.path.exists(pattern):
+            matches = glob.glob(pattern)  # leaves hidden files out
+        if not matches:
+            raise FileNotFoundError(f"no file matches {pattern!r}")
+        found.update(matches)
+    if not found:
+        raise ValueError(f"expected file names, separated by commas, got {patterns!r}")
+    for path in found:
+        if os.path.isdir(path):
+            raise ValueError(f"{path} is a folder; for the files in it pass {path}/*")
+        if "://" not in path and os.path.getsize(path) == 0:
+            raise ValueError(f"{path} is empty")
+    return sorted(found)
+
+
+def _expand_remote(pattern: str) -> list[str]:
+    import tensorflow as tf  # only here: it is large, and many processes do without
+
+    return [p for p in tf.io.gfile.glob(pattern) if not is_hidden(p)]
+
+
+def is_hidden(path: str) -> bool:
+    """Whether a file's own name starts with a dot."""
+    return os.path.basename(path).startswith(".")

@@ -1,0 +1,175 @@
+"""Reading TFRecord files: parsing, counting, and saying what is wrong with them."""
+
+import contextlib
+import gzip
+import itertools
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
+
+import tensorflow as tf
+from google.protobuf import message
+
+from data import records
+
+_TOKEN_IDS = ("input_ids", "masked_lm_ids")
+
+
+def compression(paths: Iterable[str]) -> str:
+    """What tf.data is to be told: "GZIP" where the names end in .gz, else "".
+
+    Raises:
+        ValueError: some do and some do not.
+    """
+    kinds = {path: "GZIP" if path.endswith(".gz") else "" for path in paths}
+    if len(set(kinds.values())) > 1:
+        plain, zipped = (sorted(kinds, key=kinds.get)[i] for i in (0, -1))
+        raise ValueError(
+            f"record files are read together only if all are compressed or none is, "
+            f"but {zipped} is and {plain} is not"
+        )
+    return next(iter(kinds.values()), "")
+
+
+def parse(serialized: tf.Tensor, spec: records.Spec) -> dict[str, tf.Tensor]:
+    """Records, string [B], to a batch; integers become int32."""
+    layout = {}
+    for name, feature in spec.items():
+        layout[name] = tf.io.FixedLenFeature(
+            feature.shape, feature.dtype, feature.default
+        )
+    parsed = tf.io.parse_example(serialized, layout)
+    return {
+        name: tf.cast(values, tf.int32) if values.dtype == tf.int64 else values
+        for name, values in parsed.items()
+    }
+
+
+def check(
+    files: Iterable[str],
+    spec: records.Spec,
+    hint: str = "make the file again",
+    vocab_size: int | None = None,
+    num_records: int | None = 32,
+) -> None:
+    """Compares the first records of each file with what is expected.
+
+    Args:
+        files: TFRecord files.
+        spec: the layout they should have.
+        hint: what to do if flags do not mend it.
+        vocab_size: token ids must be below it.
+        num_records: how many of each file; all if None.
+
+    Raises:
+        ValueError: what is wrong with which file, and what to change.
+    """
+    for path in files:
+        start = itertools.islice(_read(path), num_records)
+        for number, serialized in enumerate(start, 1):
+            problem = _find_problem(serialized, spec, hint, vocab_size)
+            if problem:
+                raise ValueError(f"{path}, record {number}: {problem}")
+
+
+@contextlib.contextmanager
+def damage_explained(files: Sequence[str], spec: records.Spec) -> Iterator[None]:
+    """Names file and record where reading fails within the `with` block.
+
+    Raises:
+        ValueError: in place of TensorFlow's errors about bad records.
+    """
+    try:
+        yield
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        is_damage = isinstance(error, tf.errors.DataLossError)
+        if is_damage or "parse" in error.message.lower():
+            count(files)  # soon finds a file that is cut off
+            check(files, spec, num_records=None)
+        raise  # the files are good, so it is about something else
+
+
+def count(files: Iterable[str]) -> int:
+    """Number of records; reads their lengths only.
+
+    Raises:
+        ValueError: a file ends within a record.
+    """
+    return sum(1 for path in files for _ in _record_ends(path))
+
+
+def _record_ends(path: str) -> Iterator[int]:
+    """Yields the place in the (unpacked) file where each record ends."""
+    # A record: length (8 bytes), checksum of it (4), content, checksum of that (4).
+    end = number = 0
+    with _open(path) as file:
+        try:
+            while header := file.read(8):
+                length = int.from_bytes(header, "little")
+                end += 16 + min(length, 2**40)  # where it is no record, anything
+                file.seek(end - 1)
+                if len(header) < 8 or not file.read(1):
+                    raise ValueError(_damage(path, number))
+                number += 1
+                yield end
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(_damage(path, number)) from error
+
+
+@contextlib.contextmanager
+def _open(path: str) -> Iterator[IO[bytes]]:
+    remote = "://" in path
+    with tf.io.gfile.GFile(path, "rb") if remote else open(path, "rb") as file:
+        yield gzip.GzipFile(fileobj=file, mode="rb") if compression([path]) else file
+
+
+def _read(path: str) -> Iterator[bytes]:
+    """Yields the serialized records of a file; ValueError where it is damaged."""
+    contents = tf.data.TFRecordDataset(path, compression([path])).as_numpy_iterator()
+    for number, _ in enumerate(_record_ends(path)):
+        try:
+            yield next(contents)
+        except tf.errors.DataLossError as error:
+            raise ValueError(_damage(path, number)) from error
+
+
+def _damage(path: str, number: int) -> str:
+    what = "is damaged or cut off" if number else "is no TFRecord file, or is cut off"
+    return f"{path} {what} after {number} records; copy it or make it again"
+
+
+def _find_problem(
+    serialized: bytes, spec: records.Spec, hint: str, vocab_size: int | None
+) -> str | None:
+    """What is wrong with a record, and what to change."""
+    try:
+        features = tf.train.Example.FromString(serialized).features.feature
+    except message.DecodeError:
+        features = {}
+    if not features:
+        return f"it is no tf.train.Example with features; {hint}"
+    lengths = {}  # flag -> (there, expected)
+    for name, feature in spec.items():
+        if name not in features:
+            if feature.default is not None:
+                continue
+            return f"it has no {name}, only {', '.join(sorted(features))}; {hint}"
+        kind = "int64_list" if feature.dtype == "int64" else "float_list"
+        values = getattr(features[name], kind).value
+        if len(values) == feature.size:
+            if vocab_size and name in _TOKEN_IDS and max(values) >= vocab_size:
+                return (
+                    f"{name} holds {max(values)}, but the model's vocab_size is"
+                    f" {vocab_size}; use the model that the vocabulary belongs to, or"
+                    f" {hint}"
+                )
+        elif feature.flag and values:
+            lengths[feature.flag] = (len(values), feature.length)
+        else:
+            wanted = f"{feature.size} values of type {feature.dtype}"
+            return f"{name} should have {wanted}, but has {len(values)}; {hint}"
+    if not lengths:
+        return None
+    made = " ".join(f"--{flag}={there}" for flag, (there, _) in lengths.items())
+    asked = " ".join(f"--{flag}={length}" for flag, (_, length) in lengths.items())
+    return f"it was made with {made}, but is read with {asked}; pass {made} or {hint}"
