@@ -80,7 +80,7 @@ TASKS = {
     ),
     "cola": Task(
         "CoLA",
-        classifier("cola", "{data}/glue/CoLA", "--num_train_epochs=3"),
+        classifier("cola", "{data}/glue/CoLA", "--num_train_epochs=2"),
         {"Matthews": "eval_matthews_corrcoef"},
     ),
     "wnli": Task(
@@ -97,7 +97,7 @@ TASKS = {
     ),
     "sts-b": Task(
         "STS-B",
-        classifier("sts-b", "{data}/glue/STS-B", "--num_train_epochs=3"),
+        classifier("sts-b", "{data}/glue/STS-B", "--num_train_epochs=2"),
         {"Pearson": "eval_pearson", "Spearman": "eval_spearmanr"},
     ),
     "mrpc": Task(
@@ -110,7 +110,7 @@ TASKS = {
         classifier(
             "own",
             "{sample}/banking77",
-            "--num_train_epochs=3 --max_seq_length=64 --label_column=category "
+            "--num_train_epochs=2 --max_seq_length=64 --label_column=category "
             "--text_column=text",
         ),
         ACCURACY,
