@@ -1,4 +1,4 @@
-"""Flags that several scripts take, and the frame every script runs in.
+"""Flags that several scripts take.
 
 Import this before TensorFlow: it keeps TensorFlow's start-up notices off the screen.
 """
@@ -7,7 +7,9 @@ import contextlib
 import os
 import sys
 
-from absl import app, flags, logging
+from absl import flags
+
+import command_line
 
 
 @contextlib.contextmanager
@@ -33,65 +35,12 @@ with _startup_notices_hidden():
 
     tf.config.list_physical_devices()  # looks for devices and reports what is absent
 
-# What a person can mend: bad flags, files and data, a full disk.
-_USER_ERRORS = (ValueError, OSError, tf.errors.OpError)
-
-
-def run(main, define_flags):
-    """Defines the flags, parses the command line, runs `main`.
-
-    An unknown flag is refused with the nearest name. An error that a person can mend
-    becomes one line on stderr and exit status 1; `--verbosity=1` shows where it came
-    from.
-
-    Args:
-        main: function of no arguments.
-        define_flags: function of no arguments.
-    """
-    define_flags()
-    for flag in flags.FLAGS.get_key_flags_for_module(__name__):  # --help shows them
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    script = os.path.splitext(os.path.basename(sys.argv[0]))[0]
-
-    def guarded(argv):
-        try:
-            if len(argv) > 1:
-                raise ValueError(
-                    f"unexpected argument {argv[1]!r}; flags start with --"
-                )
-            _log_plainly()
-            main()
-        except _USER_ERRORS as error:
-            if logging.level_debug():
-                raise
-            print(f"{script}: error: {sentence(error)}", file=sys.stderr)
-            sys.exit(1)
-        except KeyboardInterrupt:
-            print(f"{script}: interrupted", file=sys.stderr)
-            sys.exit(130)
-
-    app.run(guarded)
-
-
-def _log_plainly():
-    """Shows what is logged as it is, from level info on."""
-    if not flags.FLAGS["verbosity"].present:
-        logging.set_verbosity(logging.INFO)
-    logging.get_absl_handler().setFormatter(None)
-
-
-def sentence(error):
-    """What an exception says, on one line."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
-    return " ".join(str(text).split())
-
-
-def values():
-    """dict of name → value of all flags that the script defines or adopts."""
-    script = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
-    return {flag.name: flag.value for flag in script}
+# A script that uses TensorFlow imports this module alone.
+run, values, define_text = (
+    command_line.run,
+    command_line.values,
+    command_line.define_text,
+)
 
 
 def define_model():
@@ -107,16 +56,6 @@ def define_model():
         None,
         "Weights to start from: prefix of a checkpoint (bert_model.ckpt), a Hugging "
         "Face folder, or the output folder of an earlier run.",
-    )
-
-
-def define_text():
-    """How text becomes ids."""
-    flags.DEFINE_string("vocab_file", None, "WordPiece vocabulary, one entry a line.")
-    flags.DEFINE_bool(
-        "do_lower_case",
-        True,
-        "Lower-case and strip accents: True for uncased models, False for cased ones.",
     )
 
 

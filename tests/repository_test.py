@@ -175,7 +175,8 @@ def commands(text: str) -> list[tuple[str, list[str]]]:
 
 
 def defined_flags(script: str) -> set[str]:
-    text = (ROOT / script).read_text("utf-8") + (ROOT / "common_flags.py").read_text()
+    names = (script, "common_flags.py", "command_line.py")
+    text = "".join((ROOT / name).read_text("utf-8") for name in names)
     names = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text))
     return names | {"help", "verbosity"}
 

@@ -1,0 +1,84 @@
+"""The frame every script runs in: flags, and errors as one sentence.
+
+Without TensorFlow, for the scripts that do without it.
+"""
+
+import os
+import sys
+
+from absl import app, flags, logging
+
+
+def run(main, define_flags):
+    """Defines the flags, parses the command line, runs `main`.
+
+    An unknown flag is refused with the nearest name. An error that a person can mend
+    becomes one line on stderr and exit status 1; `--verbosity=1` shows where it came
+    from.
+
+    Args:
+        main: function of no arguments.
+        define_flags: function of no arguments.
+    """
+    define_flags()
+    for module in (__name__, "common_flags"):  # so that --help shows them
+        for flag in flags.FLAGS.get_key_flags_for_module(module):
+            flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
+    script = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+
+    def guarded(argv):
+        try:
+            if len(argv) > 1:
+                raise ValueError(
+                    f"unexpected argument {argv[1]!r}; flags start with --"
+                )
+            _log_plainly()
+            main()
+        except Exception as error:
+            if logging.level_debug() or not is_users(error):
+                raise
+            print(f"{script}: error: {sentence(error)}", file=sys.stderr)
+            sys.exit(1)
+        except KeyboardInterrupt:
+            print(f"{script}: interrupted", file=sys.stderr)
+            sys.exit(130)
+
+    app.run(guarded)
+
+
+def _log_plainly():
+    """Shows what is logged as it is, from level info on."""
+    if not flags.FLAGS["verbosity"].present:
+        logging.set_verbosity(logging.INFO)
+    logging.get_absl_handler().setFormatter(None)
+
+
+def is_users(error):
+    """Whether it is about what a person can mend: flags, files, data, a full disk."""
+    tf = sys.modules.get("tensorflow")
+    kinds = (ValueError, OSError) + ((tf.errors.OpError,) if tf else ())
+    return isinstance(error, kinds)
+
+
+def sentence(error):
+    """What an exception says, on one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    text = getattr(error, "message", error)  # TensorFlow's have one without the stack
+    return " ".join(str(text).split())
+
+
+def values():
+    """dict of name → value of all flags that the script defines or adopts."""
+    script = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+    return {flag.name: flag.value for flag in script}
+
+
+def define_text():
+    """How text becomes ids."""
+    flags.DEFINE_string("vocab_file", None, "WordPiece vocabulary, one entry a line.")
+    flags.DEFINE_bool(
+        "do_lower_case",
+        True,
+        "Lower-case and strip accents: True for uncased models, False for cased ones.",
+    )
