@@ -8,16 +8,13 @@ Heads go along: masked LM, next sentence, classifier, question answering. Optimi
 state stays behind. There and back again gives the same bits.
 """
 
-import os
-import shutil
-
 import common_flags
 
 from absl import flags
 
 import model_files
-from data import classification, tokenization
-from modeling import checkpoint, huggingface, weight_shapes
+from data import tokenization
+from modeling import checkpoint, huggingface
 
 FLAGS = flags.FLAGS
 
@@ -59,59 +56,14 @@ def define_flags() -> None:
     flags.DEFINE_bool("overwrite", False, "Write into a folder that holds files.")
 
 
-# Heads whose weights alone do not tell them from a classifier's.
-_ARCHITECTURE_OF_SCRIPT = {
-    "run_ner": "BertForTokenClassification",
-    "run_swag": "BertForMultipleChoice",
-}
-
-
-def folder_of(path: str) -> str:
-    """The folder that a checkpoint lies in."""
-    return path if os.path.isdir(path) else os.path.dirname(path)
-
-
-def find(path: str | None, folder: str, name: str) -> str | None:
-    """`path` if given, else the file of that name in the folder, if there is one."""
-    beside = os.path.join(folder, name)
-    return path or (beside if os.path.isfile(beside) else None)
-
-
 def find_lower_case(folder: str) -> bool:
     """What the files beside the weights say about lower-casing; True if nothing."""
     for name in ("tokenizer_config.json", "model.json"):
-        if path := find(None, folder, name):
+        if path := model_files.find(None, folder, name):
             value = huggingface.read_json(path).get("do_lower_case")
             if value is not None:
                 return value
     return True
-
-
-def find_head(source: str, labels_file: str | None):
-    """(transformers class, names of the labels), each None where nothing says it."""
-    folder = folder_of(source)
-    architecture = labels = None
-    config_file = find(None, folder, "config.json")
-    if config_file and huggingface.is_weights_file(checkpoint.locate(source)):
-        architecture, labels = huggingface.read_architecture(config_file)
-    if path := find(None, folder, "model.json"):  # of a run of ours
-        script = huggingface.read_json(path).get("script")
-        architecture = _ARCHITECTURE_OF_SCRIPT.get(script)
-    if path := find(labels_file, folder, "labels.json"):
-        labels = classification.read_labels(path)
-    return architecture, labels
-
-
-def write_tf1(folder: str, weights, config, vocab_file: str | None, labels) -> None:
-    """Writes the files of a released model, and labels.json if there are names."""
-    with huggingface.staged_folder(folder) as staged:
-        prefix = os.path.join(staged, "bert_model.ckpt")
-        checkpoint.write_tf1(prefix, weights, update_state=False)
-        (staged / "bert_config.json").write_text(config.to_json_string(), "utf-8")
-        if vocab_file:
-            shutil.copyfile(vocab_file, staged / "vocab.txt")
-        if labels:
-            classification.write_labels(staged / "labels.json", labels)
 
 
 def table(weights) -> str:
@@ -163,28 +115,20 @@ def convert(
         FileNotFoundError, OSError, ValueError: the input cannot be read, its parts do
             not fit, or the output cannot be written. Then nothing was written.
     """
-    weights = checkpoint.read(source)
-    if bert_config_file:
-        config = model_files.read_config(bert_config_file, None)
-    else:
-        config = checkpoint.read_config(source)
-    if config is None:
-        raise ValueError(
-            f"there is no bert_config.json or config.json beside {source}; give "
-            "--bert_config_file"
-        )
-    weight_shapes.check(weights, config, source)
-    architecture, labels = find_head(source, labels_file)
+    weights, config = model_files.read_model(source, bert_config_file)
+    architecture, labels = model_files.find_head(source, labels_file)
     num_labels = len(weights.get("output_bias", ()))
     huggingface.check_labels(labels, num_labels)
-    vocab_file = find(vocab_file, folder_of(source), "vocab.txt")
+    folder = model_files.folder_of(source)
+    vocab_file = model_files.find(vocab_file, folder, "vocab.txt")
     if vocab_file:
         model_files.check(config, 1, vocab_file)
     if target == "tf1":
-        write_tf1(output, weights, config, vocab_file, num_labels and labels)
+        labels = labels if num_labels else None
+        model_files.write_tf1(output, weights, config, vocab_file, labels)
     else:
         if do_lower_case is None:
-            do_lower_case = find_lower_case(folder_of(source))
+            do_lower_case = find_lower_case(folder)
         tokenization.validate_case_matches_checkpoint(do_lower_case, source)
         tokenizer = (vocab_file, do_lower_case) if vocab_file else None
         huggingface.write(output, weights, config, tokenizer, labels, architecture)
@@ -193,10 +137,7 @@ def convert(
 
 
 def main() -> None:
-    if os.path.isfile(FLAGS.output):
-        raise ValueError(f"--output={FLAGS.output} is a file; name a folder")
-    if os.path.isdir(FLAGS.output) and os.listdir(FLAGS.output) and not FLAGS.overwrite:
-        raise ValueError(f"{FLAGS.output} holds files; give --overwrite to add to it")
+    model_files.check_output(FLAGS.output, FLAGS.overwrite)
     is_default = FLAGS["do_lower_case"].using_default_value
     report = convert(
         FLAGS.input,

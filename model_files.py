@@ -3,10 +3,17 @@
 import hashlib
 import json
 import os
+import shutil
 
-from data import tokenization
-from modeling import checkpoint, huggingface
+from data import classification, tokenization
+from modeling import checkpoint, huggingface, weight_shapes
 from modeling import config as config_lib
+
+# Heads whose weights alone do not tell them from a classifier's.
+_ARCHITECTURE_OF_SCRIPT = {
+    "run_ner": "BertForTokenClassification",
+    "run_swag": "BertForMultipleChoice",
+}
 
 
 def read_config(bert_config_file, init_checkpoint, output_dir=None):
@@ -33,6 +40,31 @@ def read_config(bert_config_file, init_checkpoint, output_dir=None):
     )
 
 
+def read_model(source, bert_config_file=None):
+    """Weights and BertConfig of a checkpoint, which fit together.
+
+    Args:
+        source: str, see `checkpoint.locate`.
+        bert_config_file: str or None, for a config that is not beside the weights.
+    Returns:
+        ({TF1 name: np.ndarray}, BertConfig).
+    Raises:
+        ValueError: there is no config, or it is another model's.
+    """
+    weights = checkpoint.read(source)
+    if bert_config_file:
+        config = read_config(bert_config_file, None)
+    else:
+        config = checkpoint.read_config(source)
+    if config is None:
+        raise ValueError(
+            f"there is no bert_config.json or config.json beside {source}; give "
+            "--bert_config_file"
+        )
+    weight_shapes.check(weights, config, source)
+    return weights, config
+
+
 def find_vocab(vocab_file, init_checkpoint, output_dir=None):
     """Path of the vocabulary: as given, or vocab.txt beside the weights.
 
@@ -42,7 +74,7 @@ def find_vocab(vocab_file, init_checkpoint, output_dir=None):
     if vocab_file:
         return vocab_file
     for place in filter(None, (init_checkpoint, output_dir)):
-        path = os.path.join(_folder(place), "vocab.txt")
+        path = os.path.join(folder_of(place), "vocab.txt")
         if os.path.isfile(path):
             return path
     raise ValueError(
@@ -51,9 +83,54 @@ def find_vocab(vocab_file, init_checkpoint, output_dir=None):
     )
 
 
-def _folder(path):
+def folder_of(path):
     """The folder of a checkpoint, which may be the path itself."""
     return path if os.path.isdir(path) else os.path.dirname(path)
+
+
+def find(path, folder, name):
+    """`path` if given, else the file of that name in the folder, if there is one."""
+    beside = os.path.join(folder, name)
+    return path or (beside if os.path.isfile(beside) else None)
+
+
+def find_head(source, labels_file=None):
+    """(transformers class, names of the labels), each None where nothing says it."""
+    folder = folder_of(source)
+    architecture = labels = None
+    config_file = find(None, folder, "config.json")
+    if config_file and huggingface.is_weights_file(checkpoint.locate(source)):
+        architecture, labels = huggingface.read_architecture(config_file)
+    if path := find(None, folder, "model.json"):  # of a run of ours
+        script = huggingface.read_json(path).get("script")
+        architecture = _ARCHITECTURE_OF_SCRIPT.get(script)
+    if path := find(labels_file, folder, "labels.json"):
+        labels = classification.read_labels(path)
+    return architecture, labels
+
+
+def check_output(folder, overwrite):
+    """Refuses to write a model into something else, or among other files.
+
+    Raises:
+        ValueError: --output is a file, or holds files and there is no --overwrite.
+    """
+    if os.path.isfile(folder):
+        raise ValueError(f"--output={folder} is a file; name a folder")
+    if os.path.isdir(folder) and os.listdir(folder) and not overwrite:
+        raise ValueError(f"{folder} holds files; give --overwrite to add to it")
+
+
+def write_tf1(folder, weights, config, vocab_file=None, labels=None):
+    """Writes the files of a released model, and labels.json if there are names."""
+    with huggingface.staged_folder(folder) as staged:
+        prefix = os.path.join(staged, "bert_model.ckpt")
+        checkpoint.write_tf1(prefix, weights, update_state=False)
+        (staged / "bert_config.json").write_text(config.to_json_string(), "utf-8")
+        if vocab_file:
+            shutil.copyfile(vocab_file, staged / "vocab.txt")
+        if labels:
+            classification.write_labels(staged / "labels.json", labels)
 
 
 def fingerprint(path):
@@ -73,7 +150,7 @@ def check_case(do_lower_case, init_checkpoint):
     """
     tokenization.validate_case_matches_checkpoint(do_lower_case, init_checkpoint)
     for name in ("tokenizer_config.json", "model.json"):
-        path = os.path.join(_folder(init_checkpoint or ""), name)
+        path = os.path.join(folder_of(init_checkpoint or ""), name)
         if not (init_checkpoint and os.path.isfile(path)):
             continue
         with open(path, encoding="utf-8") as file:
