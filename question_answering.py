@@ -30,7 +30,8 @@ class Predictor:
     """
 
     def __init__(self, model, tokenizer, sizes, options, batch_size=16):
-        self.tokenizer, self.sizes, self.batch_size = tokenizer, sizes, batch_size
+        self.model, self.tokenizer = model, tokenizer
+        self.sizes, self.batch_size = sizes, batch_size
         # An answer must not depend on what else is in its batch.
         self.options = dataclasses.replace(options, drop_padding=True)
         names = ("input_ids", "input_mask", "segment_ids")

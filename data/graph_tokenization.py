@@ -127,6 +127,11 @@ class GraphTokenizer(tf.Module):
             codes, counts, words, ids, firsts, lengths, are_unknown, starts, ends
         )
 
+    def enclose(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Puts [CLS] before and [SEP] behind each row of int32 [N, (x)]."""
+        cls, sep = (tf.fill([ids.nrows(), 1], i) for i in (self._cls_id, self._sep_id))
+        return tf.concat([cls, ids, sep], axis=1)
+
     def pack(
         self,
         ids_a: tf.RaggedTensor,
@@ -168,9 +173,8 @@ class GraphTokenizer(tf.Module):
             length_a = tf.minimum(length_a, tf.maximum(room - length_b, half))
             length_b = tf.minimum(length_b, room - length_a)
             is_pair = tf.cast(length_b > 0, tf.int64)  # If b has been cut away: no.
-            cls = tf.fill([num_texts, 1], self._cls_id)
             sep = tf.fill([num_texts, 1], self._sep_id)
-            first = tf.concat([cls, _cut(ids_a, length_a), sep], axis=1)
+            first = self.enclose(_cut(ids_a, length_a))
             second = tf.concat([_cut(ids_b, length_b), _cut(sep, is_pair)], axis=1)
             segments = [tf.zeros_like(first), tf.ones_like(second)]
             ids = tf.concat([first, second], axis=1)

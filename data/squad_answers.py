@@ -19,6 +19,8 @@ from data import squad, squad_text, squad_windows, tokenization
 # but finite, as JSON has no infinity.
 NO_SPAN_ODDS = 1e9
 
+NO_CANDIDATE = "empty"  # what the original has for an answer if there is none, in 1.1
+
 _NO_TOKEN = -1  # stands for the tokens of no answer
 
 # Start and end logits of one window, each [seq_length].
@@ -216,7 +218,7 @@ def _n_best(
     if options.version_2_with_negative and all(c.text for c in candidates):
         candidates.append(null or Candidate("", 0.0, 0.0))
     if not candidates:
-        candidates.append(Candidate("empty", 0.0, 0.0))  # as the original has it
+        candidates.append(Candidate(NO_CANDIDATE, 0.0, 0.0))
     return _with_probabilities(candidates)
 
 
