@@ -24,13 +24,14 @@ import numpy as np
 from absl import flags
 
 import classifier_tasks
+import fine_tuning
 import inference
 import model_files
 import run_directory
 import training
 import validation
-from data import batching, classification, glue, records, targets, tfds, tokenization
-from modeling import models, optimization
+from data import batching, classification, glue, records, targets, tfds
+from modeling import models
 
 FLAGS = flags.FLAGS
 
@@ -150,38 +151,32 @@ def find_task():
     return task.with_labels(labels)
 
 
-def claim_folder(config, vocab_file, task):
-    """Makes --output_dir this run's, with what belongs to the model beside it."""
+def identity(task, vocab_file):
+    """What makes the model of this run what it is, besides its config."""
     name = FLAGS.tfds_name or FLAGS.task_name.lower()
     if not FLAGS.tfds_name and name != "own":
         name = glue.canonical_name(name)
-    identity = {
+    return {
         "script": "run_classifier",
         "task": "mnli" if name == "ax" else name,  # ax is answered by an mnli model
-        "config": config.to_dict(),
         "vocab_sha256": model_files.fingerprint(vocab_file),
         "labels": task.labels,
         "label_type": task.kind,
-        "do_lower_case": FLAGS.do_lower_case,
     }
-    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
-    run_directory.copy(vocab_file, FLAGS.output_dir, "vocab.txt")
-    if task.labels:
-        classification.write_labels(f"{FLAGS.output_dir}/labels.json", task.labels)
-    run_directory.write_text(
-        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
-    )
 
 
 def main():
     check_flags()
-    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
-    places = FLAGS.init_checkpoint, FLAGS.output_dir
-    config = model_files.read_config(FLAGS.bert_config_file, *places)
-    vocab_file = model_files.find_vocab(FLAGS.vocab_file, *places)
-    model_files.check(config, FLAGS.max_seq_length, vocab_file)
-    tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
+    settings = fine_tuning.Settings.from_values(common_flags.values())
+    files = fine_tuning.find_files(settings)
+    tokenizer = files.tokenizer()
     task = find_task()
+    fine_tuning.claim_folder(
+        files,
+        identity(task, files.vocab_file),
+        common_flags.values(),
+        task.labels,
+    )
 
     def read(split, name):
         """Examples and arrays of a split; the arrays are kept as a record file."""
@@ -193,7 +188,6 @@ def main():
         records.write(path, arrays, spec)
         return examples, arrays
 
-    claim_folder(config, vocab_file, task)
     # All of it first: a mistake in a test file should not show after the training.
     train_set = read("train", "train") if FLAGS.do_train else None
     dev_sets, test_sets = [], []
@@ -208,7 +202,7 @@ def main():
     with strategy.scope():
         training.set_seed(FLAGS.seed)
         model = models.BertForSequenceClassification(
-            config, classifier_tasks.num_outputs(task.labels)
+            files.config, classifier_tasks.num_outputs(task.labels)
         )
     runner = classifier_tasks.Runner(strategy, model, task, FLAGS.pad_to_max)
 
@@ -218,7 +212,15 @@ def main():
             task, FLAGS.class_weights, arrays["label_ids"]
         )
         checked = make_validation(runner, task, dev_sets) if FLAGS.keep_best else None
-        step = train(strategy, model, objective, arrays, checked)
+        step = fine_tuning.train(
+            strategy,
+            model,
+            objective,
+            settings,
+            len(arrays["label_ids"]),
+            lambda step: training_batches(arrays, step),
+            checked,
+        )
     if FLAGS.keep_best or not FLAGS.do_train:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
@@ -226,6 +228,14 @@ def main():
             evaluate(runner, task, data, step)
     for data in test_sets:
         predict(runner, task, data)
+
+
+def training_batches(arrays, step):
+    """The batches from an update on; without needless padding, unless it is wanted."""
+    batches = batching.in_memory_batches(
+        arrays, FLAGS.train_batch_size, FLAGS.seed, step
+    )
+    return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
 
 
 def splits(task, kind):
@@ -276,34 +286,6 @@ def make_validation(runner, task, dev_sets):
         f"eval_{task.metrics[0]}",
         FLAGS.patience,
     )
-
-
-def train(strategy, model, objective, arrays, checked):
-    """Trains, or resumes; returns the number of updates done."""
-    num_examples = len(arrays["label_ids"])
-    steps = int(num_examples / FLAGS.train_batch_size * FLAGS.num_train_epochs)
-    schedule = optimization.warmup_then_decay(
-        FLAGS.learning_rate, steps, int(steps * FLAGS.warmup_proportion)
-    )
-    optimizer = training.make_optimizer(
-        strategy,
-        model,
-        schedule,
-        FLAGS.bias_correction,
-        training.frozen_layers(FLAGS.freeze_layers),
-    )
-    trainer = training.Trainer(strategy, model, optimizer, objective, FLAGS.seed)
-    trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint, FLAGS.skip_mismatched_heads)
-    plan = training.Plan(steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size)
-
-    def batches_from(step):
-        batches = batching.in_memory_batches(
-            arrays, FLAGS.train_batch_size, FLAGS.seed, step
-        )
-        return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
-
-    training.train(trainer, batches_from, plan, FLAGS.output_dir, checked)
-    return trainer.step
 
 
 if __name__ == "__main__":

@@ -27,22 +27,14 @@ import common_flags
 import tensorflow as tf
 from absl import flags, logging
 
+import fine_tuning
 import inference
-import model_files
 import run_directory
 import training
 import validation
-from data import (
-    batching,
-    classification,
-    conll,
-    ner,
-    records,
-    tag_schemes,
-    tokenization,
-)
+from data import batching, classification, conll, filesystem, ner, tag_schemes
 from metrics import ner as metrics
-from modeling import huggingface, losses, models, optimization
+from modeling import huggingface, losses, models
 
 FLAGS = flags.FLAGS
 
@@ -88,7 +80,7 @@ def read(kind):
     if not patterns:
         raise ValueError(f"there is no {kind} set: give --{kind}_file")
     columns = FLAGS.word_column, FLAGS.tag_column
-    paths = records.expand(patterns)
+    paths = filesystem.expand(patterns)
     files = [conll.read(path, *columns, FLAGS.allow_mixed_tags) for path in paths]
     for file in files:
         logging.info("%s", file)
@@ -112,43 +104,30 @@ def find_labels(train_files):
     return classification.read_labels(path)
 
 
-def claim(config, labels, vocab_file):
-    """Takes the output folder and writes down what the model is."""
-    identity = {
-        "script": "run_ner",
-        "config": config.to_dict(),
-        "labels": labels,
-        "do_lower_case": FLAGS.do_lower_case,
-    }
-    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
-    run_directory.copy(vocab_file, FLAGS.output_dir, "vocab.txt")
-    classification.write_labels(f"{FLAGS.output_dir}/labels.json", labels)
-    run_directory.write_text(
-        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
-    )
-
-
 def main():
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
         raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
-    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
-    config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
-    vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
-    model_files.check(config, FLAGS.max_seq_length, vocab_file)
-    tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
+    settings = fine_tuning.Settings.from_values(common_flags.values())
+    files = fine_tuning.find_files(settings)
+    tokenizer = files.tokenizer()
     train_files = read("train") if FLAGS.do_train else []
     dev_files = read("dev") if FLAGS.do_eval or FLAGS.keep_best else []
     test_files = read("test") if FLAGS.do_predict else []
     labels = find_labels(train_files)
     for file in dev_files + test_files:
         ner.check_labels(file, labels)
-    claim(config, labels, vocab_file)
+    fine_tuning.claim_folder(
+        files,
+        {"script": "run_ner", "labels": labels},
+        common_flags.values(),
+        labels,
+    )
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
     )
     with strategy.scope():
         training.set_seed(FLAGS.seed)
-        model = models.BertForTokenClassification(config, len(labels))
+        model = models.BertForTokenClassification(files.config, len(labels))
     forward = inference.Forward(strategy, model, measure)
 
     def featurize(files):
@@ -165,7 +144,7 @@ def main():
             FLAGS.patience,
         )
     if FLAGS.do_train:
-        step = train(strategy, model, featurize(train_files)[1], checked)
+        step = train(strategy, model, settings, featurize(train_files)[1], checked)
     else:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.keep_best:
@@ -178,41 +157,30 @@ def main():
         write("test", test_files, step, *tagged)
 
 
-def train(strategy, model, arrays, checked):
+def train(strategy, model, settings, arrays, checked):
     """Trains, or resumes; returns the number of updates done."""
-    num_windows = len(arrays["input_ids"])
-    steps = int(num_windows / FLAGS.train_batch_size * FLAGS.num_train_epochs)
-    schedule = optimization.warmup_then_decay(
-        FLAGS.learning_rate, steps, int(steps * FLAGS.warmup_proportion)
-    )
-    optimizer = training.make_optimizer(
-        strategy,
-        model,
-        schedule,
-        FLAGS.bias_correction,
-        training.frozen_layers(FLAGS.freeze_layers),
-    )
-    trainer = training.Trainer(strategy, model, optimizer, losses.TOKENS, FLAGS.seed)
-    trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint)
-    plan = training.Plan(steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size)
 
     def batches_from(step):
         return trimmed(
             batching.in_memory_batches(arrays, FLAGS.train_batch_size, FLAGS.seed, step)
         )
 
-    training.train(trainer, batches_from, plan, FLAGS.output_dir, checked)
-    return trainer.step
+    return fine_tuning.train(
+        strategy,
+        model,
+        losses.TOKENS,
+        settings,
+        len(arrays["input_ids"]),
+        batches_from,
+        checked,
+    )
 
 
 def trimmed(batches):
     """The batches without columns of padding, unless --pad_to_max asks for them."""
 
     def trim(batch):
-        batch = batching.trim_padding(batch)
-        length = tf.shape(batch["input_ids"])[1]
-        names = ("label_ids", "label_mask")
-        return batch | {name: batch[name][:, :length] for name in names}
+        return batching.trim_padding(batch, also=("label_ids", "label_mask"))
 
     return batches if FLAGS.pad_to_max else batches.map(trim)
 

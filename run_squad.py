@@ -31,22 +31,15 @@ import common_flags
 from absl import flags, logging
 from tqdm import tqdm
 
+import fine_tuning
 import inference
-import model_files
 import question_answering
 import run_directory
 import squad_results
 import training
 import validation
-from data import (
-    batching,
-    squad,
-    squad_answers,
-    squad_records,
-    squad_windows,
-    tokenization,
-)
-from modeling import losses, models, optimization
+from data import batching, squad, squad_answers, squad_records, squad_windows
+from modeling import losses, models
 
 FLAGS = flags.FLAGS
 
@@ -119,7 +112,6 @@ def check_flags():
     ):
         if FLAGS[name].value and not FLAGS[needed].value:
             raise ValueError(f"--{name} needs a --{needed}")
-    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
 
 
 def read_questions():
@@ -168,20 +160,6 @@ def answer_options():
     )
 
 
-def claim_folder(config, vocab_file):
-    """Makes the output folder that of this model, with what belongs to it."""
-    identity = {
-        "script": "run_squad",
-        "config": config.to_dict(),
-        "do_lower_case": FLAGS.do_lower_case,
-    }
-    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
-    run_directory.copy(vocab_file, FLAGS.output_dir, "vocab.txt")
-    run_directory.write_text(
-        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
-    )
-
-
 def trimmed(batches):
     """The batches without columns of padding, unless --pad_to_max asks for them."""
     return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
@@ -192,26 +170,21 @@ def main():
         answer_one_question()
         return
     check_flags()
-    config = model_files.read_config(
-        FLAGS.bert_config_file, FLAGS.init_checkpoint, FLAGS.output_dir
-    )
-    vocab_file = model_files.find_vocab(
-        FLAGS.vocab_file, FLAGS.init_checkpoint, FLAGS.output_dir
-    )
-    model_files.check(config, FLAGS.max_seq_length, vocab_file)
-    tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
+    settings = fine_tuning.Settings.from_values(common_flags.values())
+    files = fine_tuning.find_files(settings)
+    tokenizer = files.tokenizer()
     sizes = squad_windows.WindowSizes(
         FLAGS.max_seq_length, FLAGS.doc_stride, FLAGS.max_query_length
     )
     options = answer_options()
     train_examples, examples = read_questions()
-    claim_folder(config, vocab_file)
+    fine_tuning.claim_folder(files, {"script": "run_squad"}, common_flags.values())
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
     )
     with strategy.scope():
         training.set_seed(FLAGS.seed)
-        model = models.BertForQuestionAnswering(config)
+        model = models.BertForQuestionAnswering(files.config)
 
     def write_windows(name, questions):
         """Writes a record file of windows to the output folder."""
@@ -248,7 +221,7 @@ def main():
             FLAGS.patience,
         )
         windows = write_windows("train", train_examples)
-        step = train(strategy, model, windows, len(train_examples), checked)
+        step = train(strategy, model, settings, windows, len(train_examples), checked)
     else:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.keep_best:
@@ -262,31 +235,23 @@ def measure(outputs, _):
     return {name: outputs[name] for name in ("start_logits", "end_logits")}
 
 
-def train(strategy, model, windows, num_questions, checked):
+def train(strategy, model, settings, windows, num_questions, checked):
     """Trains, or resumes; returns the number of updates done."""
-    count = num_questions if FLAGS.epochs_of == "questions" else windows.num_windows
-    steps = int(count / FLAGS.train_batch_size * FLAGS.num_train_epochs)
-    schedule = optimization.warmup_then_decay(
-        FLAGS.learning_rate, steps, int(steps * FLAGS.warmup_proportion)
-    )
-    optimizer = training.make_optimizer(
-        strategy,
-        model,
-        schedule,
-        FLAGS.bias_correction,
-        training.frozen_layers(FLAGS.freeze_layers),
-    )
-    trainer = training.Trainer(strategy, model, optimizer, losses.SPAN, FLAGS.seed)
-    trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint, FLAGS.skip_mismatched_heads)
-    plan = training.Plan(steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size)
 
     def batches_from(step):
         return trimmed(
             windows.training_batches(FLAGS.train_batch_size, FLAGS.seed, step)
         )
 
-    training.train(trainer, batches_from, plan, FLAGS.output_dir, checked)
-    return trainer.step
+    return fine_tuning.train(
+        strategy,
+        model,
+        losses.SPAN,
+        settings,
+        num_questions if FLAGS.epochs_of == "questions" else windows.num_windows,
+        batches_from,
+        checked,
+    )
 
 
 def write_results(answers, step):

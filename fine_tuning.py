@@ -1,0 +1,141 @@
+"""What the fine-tuning scripts share: a model's files, the output folder, training.
+
+What is learned, from what, and how it is scored is the scripts' own, in their `main`.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import model_files
+import run_directory
+import training
+from data import classification, tokenization
+from modeling import config as config_lib
+from modeling import optimization
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How to fine-tune: the values of flags that all the scripts have."""
+
+    bert_config_file: str | None
+    vocab_file: str | None
+    do_lower_case: bool
+    max_seq_length: int
+    init_checkpoint: str | None
+    output_dir: str
+    skip_mismatched_heads: bool
+    num_train_epochs: float
+    train_batch_size: int
+    learning_rate: float
+    warmup_proportion: float
+    bias_correction: bool
+    freeze_layers: int
+    save_checkpoints_steps: int
+    seed: int
+
+    @classmethod
+    def from_values(cls, values: Mapping):
+        """Picks the settings out of a dict of flag name → value."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: values[name] for name in names})
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFiles:
+    """What belongs to a model besides its weights."""
+
+    config: config_lib.BertConfig
+    vocab_file: str
+    do_lower_case: bool
+
+    def tokenizer(self) -> tokenization.FullTokenizer:
+        return tokenization.FullTokenizer(self.vocab_file, self.do_lower_case)
+
+
+def find_files(settings: Settings) -> ModelFiles:
+    """The files as given, or those beside the weights, or of an earlier run.
+
+    Raises:
+        FileNotFoundError, ValueError: they are not there, or do not fit one another.
+    """
+    model_files.check_case(settings.do_lower_case, settings.init_checkpoint)
+    places = settings.init_checkpoint, settings.output_dir
+    config = model_files.read_config(settings.bert_config_file, *places)
+    vocab_file = model_files.find_vocab(settings.vocab_file, *places)
+    model_files.check(config, settings.max_seq_length, vocab_file)
+    return ModelFiles(config, vocab_file, settings.do_lower_case)
+
+
+def claim_folder(
+    files: ModelFiles, identity: Mapping, values: Mapping, labels: Sequence[str] = ()
+) -> None:
+    """Makes --output_dir this run's, with what belongs to the model beside it.
+
+    That is vocab.txt, bert_config.json and, if there are any, labels.json.
+
+    Args:
+        files: of the model.
+        identity: what else makes the model what it is, such as the script, the task.
+        values: of all flags, by name.
+        labels: in the order of the model's outputs.
+    Raises:
+        ValueError: the folder holds another model, or another process is at work there.
+    """
+    identity = {
+        "config": files.config.to_dict(),
+        "do_lower_case": files.do_lower_case,
+        **identity,
+    }
+    output_dir = values["output_dir"]
+    run_directory.claim(output_dir, identity, values)
+    run_directory.copy(files.vocab_file, output_dir, "vocab.txt")
+    if labels:
+        classification.write_labels(f"{output_dir}/labels.json", labels)
+    run_directory.write_text(
+        f"{output_dir}/bert_config.json", files.config.to_json_string()
+    )
+
+
+def train(
+    strategy,
+    model,
+    objective,
+    settings: Settings,
+    num_examples: int,
+    batches_from: Callable,
+    checked=None,
+) -> int:
+    """Trains, or resumes: warm-up, then linear decay, over so many epochs.
+
+    Args:
+        strategy: tf.distribute strategy.
+        model: keras.Model made under it.
+        objective: losses.Objective.
+        settings: Settings.
+        num_examples: what an epoch has.
+        batches_from: function of the number of finished updates, see `training.train`.
+        checked: validation.Validation or None.
+    Returns:
+        The number of updates done.
+    """
+    batch_size = settings.train_batch_size
+    # As the original, which rounds once: an epoch may end within a batch.
+    steps = int(num_examples / batch_size * settings.num_train_epochs)
+    schedule = optimization.warmup_then_decay(
+        settings.learning_rate, steps, int(steps * settings.warmup_proportion)
+    )
+    optimizer = training.make_optimizer(
+        strategy,
+        model,
+        schedule,
+        settings.bias_correction,
+        training.frozen_layers(settings.freeze_layers),
+    )
+    trainer = training.Trainer(strategy, model, optimizer, objective, settings.seed)
+    trainer.start(
+        settings.output_dir, settings.init_checkpoint, settings.skip_mismatched_heads
+    )
+    plan = training.Plan(steps, settings.save_checkpoints_steps, batch_size)
+    training.train(trainer, batches_from, plan, settings.output_dir, checked)
+    return trainer.step

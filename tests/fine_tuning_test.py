@@ -1,0 +1,78 @@
+"""The settings, the files and the folder that the fine-tuning scripts share."""
+
+import dataclasses
+import json
+
+import pytest
+
+import fine_tuning
+
+VALUES = {
+    "bert_config_file": None,
+    "vocab_file": None,
+    "do_lower_case": True,
+    "max_seq_length": 64,
+    "skip_mismatched_heads": False,
+    "num_train_epochs": 3.0,
+    "train_batch_size": 32,
+    "learning_rate": 5e-5,
+    "warmup_proportion": 0.1,
+    "bias_correction": False,
+    "freeze_layers": -1,
+    "save_checkpoints_steps": 1000,
+    "seed": 1,
+    "a_flag_of_the_script": "x",
+}
+
+
+@pytest.fixture
+def values(golden, tmp_path):
+    checkpoint = str(golden / "tiny_tf1/bert_model.ckpt")
+    output_dir = str(tmp_path / "out")
+    return {**VALUES, "init_checkpoint": checkpoint, "output_dir": output_dir}
+
+
+def test_settings_are_the_flags_of_their_names(values):
+    settings = dataclasses.asdict(fine_tuning.Settings.from_values(values))
+    assert settings == {k: v for k, v in values.items() if k != "a_flag_of_the_script"}
+    del values["freeze_layers"]
+    with pytest.raises(KeyError, match="freeze_layers"):
+        fine_tuning.Settings.from_values(values)
+
+
+def test_files_lie_beside_the_weights_or_in_the_folder_of_an_earlier_run(
+    golden, values, tmp_path
+):
+    settings = fine_tuning.Settings.from_values(values)
+    files = fine_tuning.find_files(settings)
+    assert files.vocab_file == str(golden / "tiny_tf1/vocab.txt")
+    assert files.config.max_position_embeddings == 64
+    assert files.tokenizer().encode("the") == files.tokenizer().encode("THE")
+
+    identity = {"script": "run_x"}
+    fine_tuning.claim_folder(files, identity, values, labels=("b", "a"))
+    again = dataclasses.replace(settings, init_checkpoint=None)
+    assert fine_tuning.find_files(again).config == files.config
+    assert fine_tuning.find_files(again).vocab_file == str(tmp_path / "out/vocab.txt")
+    assert json.loads((tmp_path / "out/labels.json").read_text()) == ["b", "a"]
+    assert json.loads((tmp_path / "out/model.json").read_text()) == {
+        "script": "run_x",
+        "do_lower_case": True,
+        "config": json.loads((tmp_path / "out/bert_config.json").read_text()),
+    }
+    assert json.loads((tmp_path / "out/settings.json").read_text()) == values
+
+
+def test_a_folder_of_another_model_keeps_its_files(values, tmp_path):
+    files = fine_tuning.find_files(fine_tuning.Settings.from_values(values))
+    fine_tuning.claim_folder(files, {"script": "run_x"}, values, labels=("a",))
+    (tmp_path / "out/eval_results.txt").write_text("x = 1\n")
+    with pytest.raises(ValueError, match="its script is run_x, this run's run_y"):
+        fine_tuning.claim_folder(files, {"script": "run_y"}, values, labels=("b",))
+    assert json.loads((tmp_path / "out/labels.json").read_text()) == ["a"]
+
+
+def test_sequences_longer_than_the_model_are_refused(values):
+    settings = fine_tuning.Settings.from_values({**values, "max_seq_length": 65})
+    with pytest.raises(ValueError, match="--max_seq_length is 65.* 64 positions"):
+        fine_tuning.find_files(settings)
