@@ -4,10 +4,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+import question_answering
 import run_directory
 import text_classification
 from data import targets
 from serving import classification, saved_model
+from serving import question_answering as serving_question_answering
 
 TOLERANCE = 1e-5  # difference of a logit, or relative to it where it is above 1
 
@@ -35,11 +37,18 @@ def _classifier(model_dir):
     )
 
 
+def _question_answering(model_dir):
+    return serving_question_answering.QuestionAnswering(
+        question_answering.load(model_dir), f"{model_dir}/vocab.txt"
+    )
+
+
 # By the script that made the folder: function of the folder, giving the server, a
 # tf.Module for `saved_model.save`. Its `differences` compares the signatures of what
 # was written with the model in memory, by way of our Python code, and yields floats.
 SERVERS = {
     "run_classifier": _classifier,
+    "run_squad": _question_answering,
 }
 
 

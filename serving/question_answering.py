@@ -46,7 +46,8 @@ class QuestionAnswering(tf.Module):
         input_signature=[
             tf.TensorSpec([None], tf.string, "question"),
             tf.TensorSpec([None], tf.string, "context"),
-        ]
+        ],
+        autograph=False,  # It has nothing to do here, and takes its time.
     )
     def serving_default(self, question, context):
         sizes, options = self._predictor.sizes, self._predictor.options
