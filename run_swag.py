@@ -22,13 +22,14 @@ import common_flags
 import numpy as np
 from absl import flags
 
+import fine_tuning
 import inference
-import model_files
 import run_directory
 import training
-from data import batching, multiple_choice, records, tokenization
+import validation
+from data import batching, multiple_choice, records
 from metrics import classification as metrics
-from modeling import losses, models, optimization
+from modeling import losses, models
 
 FLAGS = flags.FLAGS
 
@@ -37,6 +38,7 @@ def define_flags():
     common_flags.define_model()
     common_flags.define_text()
     common_flags.define_training()
+    common_flags.define_fine_tuning()
     common_flags.define_tpu()
     flags.DEFINE_string("task_name", None, "swag or arct.", required=True)
     flags.DEFINE_string(
@@ -55,16 +57,6 @@ def define_flags():
     flags.DEFINE_integer(
         "max_seq_length", 128, "Tokens a choice, with its context; cut if longer.", 3
     )
-    flags.DEFINE_bool(
-        "pad_to_max",
-        False,
-        "Pad every batch to --max_seq_length instead of to its longest choice: slower, "
-        "but of one shape, as TPUs want it.",
-    )
-    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training set.", 0.0)
-    flags.DEFINE_float(
-        "warmup_proportion", 0.1, "Share of the updates used for warm-up.", 0.0, 1.0
-    )
 
 
 def trimmed(batches):
@@ -72,29 +64,12 @@ def trimmed(batches):
     return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
 
 
-def claim_folder(config, vocab_file):
-    """Makes --output_dir this run's, with what belongs to the model beside it."""
-    identity = {
-        "script": "run_swag",
-        "config": config.to_dict(),
-        "task": FLAGS.task_name.lower(),
-        "do_lower_case": FLAGS.do_lower_case,
-    }
-    run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
-    run_directory.copy(vocab_file, FLAGS.output_dir, "vocab.txt")
-    run_directory.write_text(
-        f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
-    )
-
-
 def main():
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
         raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
-    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
-    config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
-    vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
-    model_files.check(config, FLAGS.max_seq_length, vocab_file)
-    tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
+    settings = fine_tuning.Settings.from_values(common_flags.values())
+    files = fine_tuning.find_files(settings)
+    tokenizer = files.tokenizer()
     task = multiple_choice.find_task(FLAGS.task_name)
 
     def read(split, file, name):
@@ -106,82 +81,88 @@ def main():
         records.write(f"{FLAGS.output_dir}/{name}.tf_record", arrays, spec)
         return examples, arrays
 
-    claim_folder(config, vocab_file)
+    fine_tuning.claim_folder(
+        files,
+        {"script": "run_swag", "task": FLAGS.task_name.lower()},
+        common_flags.values(),
+    )
+    # All of it first: a mistake in a test file should not show after the training.
+    train_set = dev_set = test_set = None
+    if FLAGS.do_train:
+        train_set = read("train", FLAGS.train_file, "train")
+    if FLAGS.do_eval or FLAGS.keep_best:
+        dev_set = read("dev", FLAGS.eval_file, "eval")
+    if FLAGS.do_predict:
+        test_set = read("test", FLAGS.predict_file, "predict")
+
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
     )
     with strategy.scope():
         training.set_seed(FLAGS.seed)
-        model = models.BertForMultipleChoice(config)
+        model = models.BertForMultipleChoice(files.config)
+    forward = inference.Forward(strategy, model, measure)
 
     if FLAGS.do_train:
-        _, arrays = read("train", FLAGS.train_file, "train")
-        step = train(strategy, model, arrays)
-    else:
+        checked = FLAGS.keep_best and validation.Validation(
+            FLAGS.output_dir,
+            lambda: evaluate(forward, dev_set),
+            "eval_accuracy",
+            FLAGS.patience,
+        )
+        step = train(strategy, model, settings, train_set, checked)
+    if FLAGS.keep_best or not FLAGS.do_train:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
-        _, arrays = read("dev", FLAGS.eval_file, "eval")
-        results = evaluate(strategy, model, arrays)
-        run_directory.write_results(
-            FLAGS.output_dir, "eval_results", {**results, "global_step": step}
-        )
+        results = {**evaluate(forward, dev_set), "global_step": step}
+        run_directory.write_results(FLAGS.output_dir, "eval_results", results)
     if FLAGS.do_predict:
-        predict(strategy, model, *read("test", FLAGS.predict_file, "predict"))
+        predict(forward, test_set)
 
 
-def train(strategy, model, arrays):
+def train(strategy, model, settings, data, checked):
     """Trains, or resumes; returns the number of updates done."""
-    num_examples = len(arrays["label_ids"])
-    steps = int(num_examples / FLAGS.train_batch_size * FLAGS.num_train_epochs)
-    schedule = optimization.warmup_then_decay(
-        FLAGS.learning_rate, steps, int(steps * FLAGS.warmup_proportion)
-    )
-    optimizer = training.make_optimizer(
-        strategy, model, schedule, FLAGS.bias_correction
-    )
-    trainer = training.Trainer(
-        strategy, model, optimizer, losses.CLASSIFICATION, FLAGS.seed
-    )
-    trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint)
-    plan = training.Plan(steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size)
+    _, arrays = data
 
     def batches_from(step):
         return trimmed(
             batching.in_memory_batches(arrays, FLAGS.train_batch_size, FLAGS.seed, step)
         )
 
-    training.train(trainer, batches_from, plan, FLAGS.output_dir)
-    return trainer.step
+    return fine_tuning.train(
+        strategy,
+        model,
+        losses.CLASSIFICATION,
+        settings,
+        len(arrays["label_ids"]),
+        batches_from,
+        checked,
+    )
 
 
-def evaluate(strategy, model, arrays):
+def measure(outputs, batch):
+    """The logits of every choice, the right ones, and their losses."""
+    return {
+        "logits": outputs["logits"],
+        "label_ids": batch["label_ids"],
+        "losses": losses.classification_losses(outputs, batch),
+    }
+
+
+def evaluate(forward, data):
     """Accuracy and loss on a labelled data set."""
-
-    def measure(outputs, batch):
-        return {
-            "logits": outputs["logits"],
-            "label_ids": batch["label_ids"],
-            "losses": losses.classification_losses(outputs, batch),
-        }
-
-    batches = trimmed(
-        batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
-    )
-    rows = inference.rows(strategy, model, batches, measure, "evaluating")
-    return metrics.scores(rows, ["accuracy"])
+    _, arrays = data
+    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
+    return metrics.scores(forward.rows(trimmed(batches), "evaluating"), ["accuracy"])
 
 
-def predict(strategy, model, examples, arrays):
+def predict(forward, data):
     """Writes predictions.tsv: the choice and all probabilities of every example."""
-
-    def measure(outputs, _):
-        return {"probabilities": losses.softmax(outputs["logits"])}
-
-    batches = trimmed(
-        batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
-    )
-    rows = inference.rows(strategy, model, batches, measure, "predicting")
-    probabilities = np.concatenate([row["probabilities"] for row in rows])
+    examples, arrays = data
+    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
+    rows = forward.rows(trimmed(batches), "predicting")
+    logits = np.concatenate([row["logits"] for row in rows])
+    probabilities = losses.softmax(logits).numpy()
     header = [f"probability{i}" for i in range(probabilities.shape[1])]
     table = [
         (example.guid, row.argmax(), *row)

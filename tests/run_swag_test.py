@@ -1,11 +1,14 @@
 """run_swag.py: a task anybody can learn, several numbers of choices, bad input."""
 
 import csv
+import json
 import random
 
+import numpy as np
 import pytest
 
 from data import batching, records
+from modeling import checkpoint
 from tests import resuming, scripts
 
 RUN = "run_swag.py"
@@ -108,6 +111,41 @@ def test_arct_has_two_choices(flags, tmp_path):
     assert results["eval_accuracy"] == 0.5  # of ten equal rows half have label 0
     refusal = scripts.refusal(RUN, **flags, do_eval=True)
     assert "holds the run of another model: its task is arct" in refusal
+
+
+def test_the_best_is_kept_and_frozen_layers_stay(flags, golden, tmp_path):
+    source = golden / "tiny_tf1_runs/classifier_mrpc"  # its head has two outputs
+    flags |= {
+        "init_checkpoint": source,
+        "do_train": True,
+        "do_eval": True,
+        "do_predict": True,
+        "predict_file": "two.csv",
+        "keep_best": True,
+        "patience": 2,
+        "freeze_layers": 1,
+        "train_batch_size": 16,
+        "learning_rate": 2e-3,
+        "num_train_epochs": 40,
+        "save_checkpoints_steps": 25,
+    }
+    write_rows(tmp_path / "two.csv", [row[:5] for row in rows_of(9, "two")])
+    complaint = scripts.refusal("run_swag.py", **flags)
+    assert "output_weights" in complaint
+    scripts.succeed(RUN, **flags, skip_mismatched_heads=True)
+
+    lines = (tmp_path / "out/validation.jsonl").read_text().splitlines()
+    found = [(x["eval_accuracy"], -x["step"]) for x in map(json.loads, lines)]
+    best, step = max(found)
+    assert len(found) == found.index((best, step)) + 3 < 40  # two more, and it stopped
+    results = scripts.read_results(tmp_path / "out/eval_results.txt")
+    assert (results["eval_accuracy"], results["global_step"]) == (best, -step)
+    assert len(read_predictions(tmp_path / "out/predictions.tsv")) == 9
+
+    before, after = checkpoint.read(source), checkpoint.read(tmp_path / "out")
+    same = {n for n in before if np.array_equal(before[n], after[n])}
+    lower = ("bert/embeddings/", "bert/encoder/layer_0/")
+    assert same == {name for name in before if name.startswith(lower)}
 
 
 @pytest.mark.parametrize(
