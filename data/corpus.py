@@ -1,32 +1,59 @@
-"""Text files become documents, and documents pools (Devlin et al. 2018, A.2).
+"""A corpus becomes chunks of text, chunks token ids, and ids pools (A.2 of the paper).
 
-Memory does not grow with the corpus: what the instances need to see at once, random
-next sentences and the shuffling, stays within a pool of consecutive documents. A corpus
-of up to `POOL_TOKENS` tokens is one pool, so all of it is mixed, as in the original. In
-a larger one a random next sentence comes from the surrounding `POOL_TOKENS` tokens, and
-the instances of one pool stand together. Shuffle the documents first if they are sorted
-by topic. Two pools and the longest document are held at once.
+A chunk is about a megabyte of consecutive documents: what is tokenized at once. A pool
+is consecutive chunks with up to `POOL_TOKENS` tokens: what the instances see, so a
+random next sentence comes from any document of the same pool. A smaller corpus is one
+pool, as in the original. If a larger one is sorted by topic, shuffle its documents
+first.
 
-What a pool holds depends on the text alone, so pools can be worked on in any order.
+Where chunks and pools begin depends on the text alone, and each can be worked on by
+itself. So any number of processes, in any order, come to the same.
 """
 
-import array
 import dataclasses
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-POOL_TOKENS = 2**21
+from data import text_files
+
+CHUNK_BYTES = 2**20
+POOL_TOKENS = 2**24
+
+Scan = tuple[str, Iterable[text_files.Document]]  # a file and its documents
 
 
 @dataclasses.dataclass(frozen=True)
-class Document:
-    """Token ids of all sentences in a row, the lengths of the sentences (none is 0)
-    and the number of bytes the text took."""
+class Range:
+    """Consecutive documents of a file: the places where they begin and end."""
 
-    token_ids: Sequence[int]
-    sentence_lengths: Sequence[int]
-    num_bytes: int
+    path: str
+    start: int
+    end: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Consecutive documents, perhaps of several files."""
+
+    index: int
+    ranges: tuple[Range, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tokens:
+    """The documents of a chunk in ids; sentences and documents without any are gone.
+
+    Attributes:
+        token_ids: int32 [tokens].
+        sentence_lengths: int32 [sentences], in tokens.
+        document_lengths: int32 [documents], in sentences.
+    """
+
+    token_ids: np.ndarray
+    sentence_lengths: np.ndarray
+    document_lengths: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,107 +66,140 @@ class Pool:
         sentence_starts: int64 [sentences + 1], places in token_ids, the last is its
             end.
         document_starts: int64 [documents + 1], places in sentence_starts.
-        num_bytes: of the text.
     """
 
     index: int
     token_ids: np.ndarray
     sentence_starts: np.ndarray
     document_starts: np.ndarray
-    num_bytes: int
 
 
-def read_documents(
-    files: Iterable[str], encode: Callable[[str], list[int]]
-) -> Iterator[Document]:
-    """Reads text with one sentence a line and an empty line between documents.
+class Deduplicator:
+    """Passes over documents whose lines came before; takes about 100 bytes for each.
 
-    A new file starts a new document. A line without tokens is skipped; it does not end
-    a document unless it is blank.
+    Attributes:
+        num_repeated: int, documents passed over.
+    """
+
+    def __init__(self):
+        self._seen, self.num_repeated = set(), 0
+
+    def is_new(self, document: text_files.Document) -> bool:
+        """Whether no document with the same lines was asked about before."""
+        text = "\n".join(document.lines).encode()
+        digest = hashlib.blake2b(text, digest_size=12).digest()
+        is_new = digest not in self._seen
+        self._seen.add(digest)
+        self.num_repeated += not is_new
+        return is_new
+
+
+def make_chunks(
+    scans: Iterable[Scan], keep: Callable[[text_files.Document], bool] | None = None
+) -> Iterator[Chunk]:
+    """Gathers documents until they are `CHUNK_BYTES`.
 
     Args:
-        files: paths of UTF-8 text files.
+        scans: the files of the corpus and their documents, in order.
+        keep: which documents to take; all if None.
+    """
+    index, ranges, size = 0, [], 0
+    for path, documents in scans:
+        is_next = False  # whether the document follows the last range
+        for document in documents:
+            if keep and not keep(document):
+                is_next = False
+                continue
+            start = ranges.pop().start if is_next and ranges else document.start
+            ranges.append(Range(path, start, document.end))
+            is_next = True
+            size += document.end - document.start
+            if size >= CHUNK_BYTES:
+                yield Chunk(index, tuple(ranges))
+                index, ranges, size = index + 1, [], 0
+    if ranges:
+        yield Chunk(index, tuple(ranges))
+
+
+def tokenize(
+    chunk: Chunk,
+    encode: Callable[[str], list[int]],
+    split: Callable[[str], list[str]] | None = None,
+    text_field: str = "text",
+) -> Tokens:
+    """Reads a chunk.
+
+    Args:
+        chunk: from `make_chunks`.
         encode: sentence -> token ids.
+        split: line -> its sentences, if a line is not one.
+        text_field: see `text_files.read_documents`.
+    """
+    # int32 by the sentence: lists of Python's integers would take ten times the room.
+    parts, sentence_lengths, document_lengths = [], [], []
+    for where in chunk.ranges:
+        for document in text_files.read_documents(
+            where.path, text_field, where.start, where.end
+        ):
+            before = len(parts)
+            for line in document.lines:
+                for sentence in split(line) if split else (line,):
+                    if ids := encode(sentence):
+                        parts.append(np.array(ids, np.int32))
+                        sentence_lengths.append(len(ids))
+            if len(parts) > before:
+                document_lengths.append(len(parts) - before)
+    return Tokens(
+        np.concatenate(parts) if parts else np.zeros(0, np.int32),
+        np.array(sentence_lengths, np.int32),
+        np.array(document_lengths, np.int32),
+    )
 
-    Yields:
-        The documents that have tokens.
+
+def plan_pools(num_tokens: Sequence[int], num_documents: Sequence[int]) -> list[range]:
+    """Which chunks are in which pool: about equal numbers of tokens in each.
+
+    Args:
+        num_tokens: of each chunk.
+        num_documents: of each chunk.
 
     Raises:
-        ValueError: where a file is not UTF-8, with file, line and byte.
+        ValueError: there are fewer than two documents in all.
     """
-    for path in files:
-        token_ids, lengths, num_bytes = array.array("i"), array.array("i"), 0
-        for line, size in _lines(path):
-            num_bytes += size
-            if line:
-                sentence = encode(line)
-                token_ids.extend(sentence)
-                if sentence:
-                    lengths.append(len(sentence))
-            elif lengths:
-                yield Document(token_ids, lengths, num_bytes)
-                token_ids, lengths, num_bytes = array.array("i"), array.array("i"), 0
-        if lengths:
-            yield Document(token_ids, lengths, num_bytes)
-
-
-def _lines(path: str) -> Iterator[tuple[str, int]]:
-    """Yields the stripped lines of a file and their sizes in bytes."""
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                text = line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}, line {number}, byte {error.start + 1}: the text must be"
-                    f" UTF-8, but there is a byte 0x{line[error.start]:02x} that is"
-                    " not; convert the file (for instance with iconv)"
-                ) from None
-            if number == 1:
-                text = text.removeprefix("\ufeff")  # a byte order mark is not text
-            yield text.strip(), len(line)
-
-
-def make_pools(
-    documents: Iterable[Document], pool_tokens: int = POOL_TOKENS
-) -> Iterator[Pool]:
-    """Gathers documents in pools of at least two documents and `pool_tokens` tokens.
-
-    The last documents join the pool before them when they are less than half a pool.
-
-    Raises:
-        ValueError: where there are fewer than two documents in all.
-    """
-    index, complete = 0, []
-    current, num_tokens = [], 0
-    for document in documents:
-        current.append(document)
-        num_tokens += len(document.token_ids)
-        if len(current) >= 2 and num_tokens >= pool_tokens:
-            # One pool is held back, for what is left at the end may have to join it.
-            if complete:
-                yield _make_pool(index, complete)
-                index += 1
-            complete, current, num_tokens = current, [], 0
-    if complete and len(current) >= 2 and num_tokens >= pool_tokens // 2:
-        yield _make_pool(index, complete)
-        index, complete = index + 1, []
-    if len(complete + current) < 2:
+    if sum(num_documents) < 2:
         raise ValueError(
             "next-sentence prediction needs two documents or more, but the text holds"
-            f" {len(complete + current)}; separate documents by empty lines"
+            f" {sum(num_documents)}; separate documents by empty lines"
         )
-    yield _make_pool(index, complete + current)
+    total = np.cumsum(num_tokens)
+    num_pools = max(1, -(-int(total[-1]) // POOL_TOKENS))
+    # A chunk goes where its middle is.
+    middles = total - np.asarray(num_tokens) / 2
+    numbers = np.minimum(middles * num_pools // max(1, total[-1]), num_pools - 1)
+    pools = []
+    for number in range(num_pools):
+        begin, end = np.searchsorted(numbers, (number, number + 1)).tolist()
+        # Very long documents may leave a pool with too few of them.
+        if pools and sum(num_documents[i] for i in pools[-1]) < 2:
+            begin = pools.pop().start
+        if end > begin:
+            pools.append(range(begin, end))
+    if len(pools) > 1 and sum(num_documents[i] for i in pools[-1]) < 2:
+        end = pools.pop().stop
+        pools[-1] = range(pools[-1].start, end)
+    return pools
 
 
-def _make_pool(index: int, documents: list[Document]) -> Pool:
-    def starts(lengths):
+def make_pool(index: int, chunks: Sequence[Tokens]) -> Pool:
+    """Joins the chunks of a pool."""
+
+    def starts(name):
+        lengths = np.concatenate([getattr(chunk, name) for chunk in chunks])
         return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
     return Pool(
         index,
-        np.concatenate([np.asarray(d.token_ids, np.int32) for d in documents]),
-        starts(np.concatenate([np.asarray(d.sentence_lengths) for d in documents])),
-        starts([len(d.sentence_lengths) for d in documents]),
-        sum(d.num_bytes for d in documents),
+        np.concatenate([chunk.token_ids for chunk in chunks]),
+        starts("sentence_lengths"),
+        starts("document_lengths"),
     )

@@ -2,9 +2,10 @@
 
 import contextlib
 import glob
+import json
 import os
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 
 @contextlib.contextmanager
@@ -61,3 +62,15 @@ def _expand_remote(pattern: str) -> list[str]:
 def is_hidden(path: str) -> bool:
     """Whether a file's own name starts with a dot."""
     return os.path.basename(path).startswith(".")
+
+
+def read_json(path: str) -> Any:
+    """What a JSON file holds."""
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def write_json(path: str, value: Any) -> None:
+    """Writes a JSON file, whole or not at all."""
+    with replacing(path) as file:
+        file.write(json.dumps(value, indent=1).encode())

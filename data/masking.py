@@ -23,6 +23,10 @@ import numpy as np
 _STEP = 0x9E3779B97F4A7C15
 _ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
+# Set in a token id: the token belongs to the word of the one before it. Where the
+# vocabulary does not say so (`by_word`), the text may (`by_marked_word`).
+CONTINUES = 1 << 30
+
 # What the numbers are for: each purpose has a stream of its own.
 _PRIORITY, _REPLACEMENT, _RANDOM_TOKEN, ORDER = range(4)
 
@@ -94,9 +98,22 @@ def by_word(
     Returns:
         Groups as `by_token` returns them.
     """
-    starts = is_candidate & ~is_continuation[input_ids]
+    return _number(is_candidate, ~is_continuation[input_ids])
+
+
+def by_marked_word(input_ids: np.ndarray, is_candidate: np.ndarray) -> np.ndarray:
+    """A token with the mark `CONTINUES` belongs to the group of the candidate before.
+
+    Args and returns as `by_token`.
+    """
+    return _number(is_candidate, input_ids & CONTINUES == 0)
+
+
+def _number(is_candidate: np.ndarray, starts_word: np.ndarray) -> np.ndarray:
+    """Numbers of the groups, bool and bool [N, L] to int [N, L]."""
     # The first candidate starts a group, whatever it is.
-    starts |= is_candidate & (np.cumsum(is_candidate, axis=1) == 1)
+    is_first = np.cumsum(is_candidate, axis=1) == 1
+    starts = is_candidate & (starts_word | is_first)
     return np.where(is_candidate, np.cumsum(starts, axis=1) - 1, -1)
 
 
@@ -153,7 +170,7 @@ def mask(
     """Masks N instances.
 
     Args:
-        input_ids: int32 [N, L], unmasked.
+        input_ids: int32 [N, L], unmasked; they may carry the mark `CONTINUES`.
         input_mask: int [N, L], 1 for a token and 0 for padding.
         keys: uint64 [N], from `instance_keys`.
         scheme: what to choose and how much.
@@ -163,8 +180,9 @@ def mask(
         ascending order, `masked_lm_ids` int32 [N, M], the tokens that stood there, and
         `masked_lm_weights` float32 [N, M], 1 for a prediction; padded with zeros.
     """
+    marked_ids, input_ids = input_ids, input_ids & ~np.int32(CONTINUES)
     is_candidate = (input_mask == 1) & ~np.isin(input_ids, scheme.special_ids)
-    groups = scheme.group(input_ids, is_candidate)
+    groups = scheme.group(marked_ids, is_candidate)
     budgets = num_to_predict(input_mask.sum(axis=1), scheme)
     is_chosen = choose(groups, budgets, keys)
 

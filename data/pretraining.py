@@ -1,8 +1,8 @@
 """Documents become pre-training instances (Devlin et al. 2018, 3.1 and A.2).
 
 An instance is a pair of spans, A and B, where B follows A or comes from another
-document, and some tokens of both are masked. A pool's instances depend on the pool, the
-settings and the number of the pool alone.
+document, and some tokens of both are masked. The instances of a pass over a pool depend
+on the pool, its number, the number of the pass and the settings alone.
 
 N instances, L positions of an instance.
 """
@@ -31,7 +31,6 @@ class Settings:
     scheme: masking.Scheme
     max_seq_length: int = 128
     short_seq_prob: float = 0.1
-    dupe_factor: int = 10
     random_seed: int = 12345
 
     def __post_init__(self):
@@ -40,8 +39,6 @@ class Settings:
                 "max_seq_length must be at least 5, for three special tokens and one"
                 f" token of each sentence, got {self.max_seq_length}"
             )
-        if self.dupe_factor < 1:
-            raise ValueError(f"dupe_factor must be at least 1, got {self.dupe_factor}")
         for name, value in (
             ("short_seq_prob", self.short_seq_prob),
             ("masked_lm_prob", self.scheme.masked_lm_prob),
@@ -134,25 +131,26 @@ def _truncate(
 
 
 def sample_pairs(
-    pool: corpus.Pool, settings: Settings
+    pool: corpus.Pool, epoch: int, settings: Settings
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All passes over a pool, shuffled.
+    """One pass over a pool, shuffled.
+
+    Args:
+        pool: the pool.
+        epoch: the number of the pass.
+        settings: what instances look like.
 
     Returns:
         pairs int64 [N, 5], as `next_sentence_pairs` returns them, and keys uint64 [N],
         from which they are masked.
     """
-    all_pairs, all_keys = [], []
-    for epoch in range(settings.dupe_factor):
-        rng = random.Random(f"{settings.random_seed} {pool.index} {epoch}")
-        pairs = next_sentence_pairs(
-            pool, settings.max_seq_length, settings.short_seq_prob, rng
-        )
-        # Room for 2**32 instances of one pass over one pool.
-        indices = (pool.index << 32) + np.arange(len(pairs))
-        all_pairs.append(pairs)
-        all_keys.append(masking.instance_keys(settings.random_seed, epoch, indices))
-    pairs, keys = np.concatenate(all_pairs), np.concatenate(all_keys)
+    rng = random.Random(f"{settings.random_seed} {pool.index} {epoch}")
+    pairs = next_sentence_pairs(
+        pool, settings.max_seq_length, settings.short_seq_prob, rng
+    )
+    # Room for 2**32 instances of one pass over one pool.
+    indices = (pool.index << 32) + np.arange(len(pairs))
+    keys = masking.instance_keys(settings.random_seed, epoch, indices)
     order = np.argsort(masking.random_bits(keys, masking.ORDER, 1)[:, 0])
     return pairs[order], keys[order]
 

@@ -1,6 +1,11 @@
 """create_pretraining_data.py: what it writes, shows and refuses."""
 
+import gzip
+import hashlib
+import json
 import os
+import pathlib
+import random
 import re
 import resource
 import signal
@@ -11,8 +16,9 @@ import types
 import numpy as np
 import pytest
 
+import command_line
 import create_pretraining_data
-from data import batching, records, tokenization
+from data import batching, build_steps, record_reading, records, tokenization
 from tests import scripts
 
 SCRIPT = "create_pretraining_data.py"
@@ -44,6 +50,12 @@ def run(monkeypatch):
         "short_seq_prob": 0.1,
         "random_seed": 12345,
         "overwrite": False,
+        "num_output_shards": None,
+        "num_workers": 1,
+        "split_sentences": False,
+        "deduplicate": False,
+        "pre_segmented": False,
+        "text_field": "text",
     }
 
     def run(**flags):
@@ -51,8 +63,11 @@ def run(monkeypatch):
             name: str(value) if isinstance(value, os.PathLike) else value
             for name, value in flags.items()
         }
-        values = types.SimpleNamespace(**defaults | given)
-        monkeypatch.setattr(create_pretraining_data, "FLAGS", values)
+        values = defaults | given
+        monkeypatch.setattr(
+            create_pretraining_data, "FLAGS", types.SimpleNamespace(**values)
+        )
+        monkeypatch.setattr(command_line, "values", lambda: values)
         create_pretraining_data.main()
 
     return run
@@ -65,12 +80,12 @@ def test_it_shows_what_the_records_are(flags):
     assert "to predict: " in result.stderr
     summary = {line[:13].strip(): line[13:] for line in result.stdout.splitlines()}
     path = str(flags["output_file"])
-    records.check([path], SPEC, vocab_size=30522)
+    record_reading.check([path], SPEC, vocab_size=30522)
     data = batching.read_all([path], SPEC)
     assert summary["documents"] == "2"
     assert summary["sentences"] == "29"
     assert summary["tokens"] == "444, 0.0 % unknown"
-    assert summary["instances"] == str(records.count([path]))
+    assert summary["instances"] == str(record_reading.count([path]))
     random_next = 100 * data["next_sentence_labels"].mean()
     assert summary["random next"] == f"{random_next:.1f} % of the instances"
     masked = 100 * data["masked_lm_weights"].sum() / data["input_mask"].sum()
@@ -103,7 +118,7 @@ def test_fewer_instances_than_are_shown(run, flags, tmp_path):
     path = tmp_path / "two.txt"
     path.write_text("the cat sat\n\na dog ran\n")
     run(**{**flags, "input_file": path, "dupe_factor": 1})
-    assert records.count([str(flags["output_file"])]) == 2
+    assert record_reading.count([str(flags["output_file"])]) == 2
 
 
 def test_whole_words_are_masked(run, flags):
@@ -135,16 +150,144 @@ def test_equal_seeds_give_equal_files(run, flags, tmp_path):
     assert contents["a"] == contents["b"] != contents["c"]
 
 
-def test_instances_go_to_the_files_in_turn(run, flags, tmp_path):
+def rows_of(paths):
+    """The records as a sorted list of bytes."""
+    data = batching.read_all([str(path) for path in paths], SPEC)
+    columns = [values.reshape(len(values), -1) for values in data.values()]
+    return sorted(
+        b"".join(c[i].tobytes() for c in columns) for i in range(len(columns[0]))
+    )
+
+
+def test_instances_are_shared_equally_by_the_files(run, flags, tmp_path):
     run(**flags)
-    whole = batching.read_all([str(flags["output_file"])], SPEC)
-    paths = [str(tmp_path / "new/folder/x"), str(tmp_path / "y")]
-    flags["output_file"] = ",".join(paths)
+    paths = [str(tmp_path / "new/folder/x"), str(tmp_path / "y.gz")]
+    run(**flags | {"output_file": ",".join(paths)})
+    counts = [record_reading.count([path]) for path in paths]
+    assert max(counts) - min(counts) <= 5  # one a pass
+    assert (tmp_path / "y.gz").read_bytes()[:2] == b"\x1f\x8b"
+    rows = rows_of(paths[:1]) + rows_of(paths[1:])
+    assert sorted(rows) == rows_of([flags["output_file"]])
+
+
+def test_shards_are_numbered(run, flags, tmp_path):
+    run(**flags | {"output_file": tmp_path / "a.tfrecord.gz", "num_output_shards": 3})
+    names = [f"a-0000{i}-of-00003.tfrecord.gz" for i in range(3)]
+    assert sorted(os.listdir(tmp_path)) == [*names, "a.tfrecord.gz.manifest.json"]
+    manifest = json.loads((tmp_path / "a.tfrecord.gz.manifest.json").read_text())
+    for name, entry in zip(names, manifest["result"]["outputs"], strict=True):
+        content = (tmp_path / name).read_bytes()
+        assert entry["bytes"] == len(content)
+        assert entry["sha256"] == hashlib.sha256(content).hexdigest()
+        assert entry["records"] == record_reading.count([str(tmp_path / name)])
+    assert manifest["inputs"][0]["path"] == str(flags["input_file"])
+    assert manifest["--dupe_factor"] == 5
+    with pytest.raises(ValueError, match="needs one name"):
+        run(**flags | {"output_file": "a,b", "num_output_shards": 3})
+
+
+def test_what_is_built_is_not_built_again(run, flags):
     run(**flags)
-    for start, path in enumerate(paths):
-        part = batching.read_all([path], SPEC)
-        for name, values in part.items():
-            np.testing.assert_array_equal(values, whole[name][start::2])
+    path = flags["output_file"]
+    before = path.stat().st_mtime_ns
+    run(**flags)
+    assert path.stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match="a.tfrecord exists; .*--overwrite"):
+        run(**flags | {"random_seed": 1})
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="a.tfrecord exists; .*--overwrite"):
+        run(**flags)
+
+
+def write_corpus(folder):
+    """Three files of different kinds with repeated documents; the folder."""
+    folder.mkdir()
+    documents = CORPUS.read_text("utf-8").split("\n\n")[:12]
+    (folder / "a.txt").write_text("\n\n".join(documents[:6]))
+    lines = [json.dumps({"text": document}) for document in documents[4:]]
+    (folder / "b.jsonl").write_text("\n".join(lines))
+    zipped = gzip.compress("\n\n".join(documents[:3]).encode())
+    (folder / "c.txt.gz").write_bytes(zipped)
+    return folder
+
+
+def test_the_kinds_of_text_and_repeated_documents(flags, tmp_path):
+    flags["input_file"] = write_corpus(tmp_path / "in")
+    result = scripts.run(SCRIPT, **flags, num_workers=1)
+    assert "documents    17\n" in result.stdout, result.stderr
+    flags |= {"output_file": tmp_path / "b", "deduplicate": True}
+    result = scripts.run(SCRIPT, **flags, num_workers=1)
+    assert "documents    12\n" in result.stdout, result.stderr
+    assert "left out 5 repeated documents" in result.stderr
+
+
+def test_other_inputs_or_flags_are_not_mixed(run, flags, tmp_path, monkeypatch):
+    """A build that stopped half-way goes on with the same flags and text only."""
+    folder = write_corpus(tmp_path / "in")
+    flags["input_file"] = folder
+    make_shard = build_steps.Worker.make_shard
+
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(build_steps.Worker, "make_shard", fail)
+    with pytest.raises(OSError, match="disk"):
+        run(**flags)
+    assert not flags["output_file"].exists()
+    for change, what in (
+        ({"random_seed": 3}, "--random_seed 12345, not 3"),
+        ({"input_file": folder / "a.txt"}, ".*b.jsonl, .*c.txt.gz too"),
+    ):
+        with pytest.raises(ValueError, match=f"begun with {what}; .*--overwrite"):
+            run(**flags | change)
+    monkeypatch.setattr(build_steps.Worker, "make_shard", make_shard)
+    monkeypatch.setattr(build_steps.Worker, "_load_pool", fail)  # all parts are there
+    run(**flags)
+    monkeypatch.undo()
+    assert record_reading.count([str(flags["output_file"])]) > 0
+    assert not any(name.startswith(".") for name in os.listdir(tmp_path / "out"))
+
+
+def test_many_unknown_tokens_are_told(flags, tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
+    result = scripts.run(SCRIPT, **flags | {"vocab_file": tmp_path / "vocab.txt"})
+    assert re.search(r"9\d\.\d % of the tokens are \[UNK\]: .*vocab", result.stderr)
+
+
+def test_words_of_a_segmented_text_are_masked_whole(run, flags, tmp_path):
+    """Chinese: the tokenizer cuts the characters apart, spaces tell the words."""
+    words = ["\u4e2d\u56fd", "\u5317\u4eac", "\u4eba", "\u56fe\u4e66\u9986", "a"]
+    rng = np.random.default_rng(0)
+    lines = [" ".join(rng.choice(words, 12)) for _ in range(40)]
+    text = "\n".join(lines[:20]) + "\n\n" + "\n".join(lines[20:])
+    (tmp_path / "text.txt").write_text(text, "utf-8")
+    characters = sorted(set("".join(words)))
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
+    (tmp_path / "vocab.txt").write_text("\n".join(vocab), "utf-8")
+    flags |= {
+        "input_file": tmp_path / "text.txt",
+        "vocab_file": tmp_path / "vocab.txt",
+        "do_whole_word_mask": True,
+    }
+    with pytest.raises(ValueError, match="--pre_segmented is for"):
+        run(**flags | {"do_whole_word_mask": False, "pre_segmented": True})
+    run(**flags, pre_segmented=True)
+    data = batching.read_all([str(flags["output_file"])], SPEC)
+    parts = {w: i for word in words if len(word) > 1 for i, w in enumerate(word)}
+    num_words = 0
+    for row, ids in enumerate(data["input_ids"]):
+        is_real = data["masked_lm_weights"][row] == 1
+        positions = data["masked_lm_positions"][row][is_real]
+        original = ids.copy()
+        original[positions] = data["masked_lm_ids"][row][is_real]
+        chosen = set(positions.tolist())
+        for position in chosen:
+            # A part of a word is masked with the parts beside it.
+            place = parts.get(vocab[original[position]])
+            if place and original[position - 1] > 4:
+                assert position - 1 in chosen
+                num_words += 1
+    assert num_words > 50
 
 
 def test_an_existing_file_is_kept_without_overwrite(run, flags):
@@ -156,7 +299,7 @@ def test_an_existing_file_is_kept_without_overwrite(run, flags):
     assert "--overwrite" in message
     assert path.read_text() == "kept"
     run(**flags, overwrite=True)
-    records.check([str(path)], SPEC)
+    record_reading.check([str(path)], SPEC)
 
 
 def test_an_input_file_is_never_overwritten(run, flags, tmp_path):
@@ -227,26 +370,128 @@ def test_a_full_disk_leaves_nothing(flags):
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].startswith("create_pretraining_data: error: ")
     assert "Traceback" not in result.stderr
-    assert os.listdir(flags["output_file"].parent) == []
+    assert "File too large" in result.stderr
+    # What is done is kept for the next try, out of sight.
+    assert os.listdir(flags["output_file"].parent) == [".a.tfrecord.build"]
+    scripts.succeed(SCRIPT, **flags)
+    names = ["a.tfrecord", "a.tfrecord.manifest.json"]
+    assert sorted(os.listdir(flags["output_file"].parent)) == names
 
 
-def test_a_killed_run_leaves_no_file_that_looks_complete(run, flags):
-    folder = flags["output_file"].parent
-    folder.mkdir()
-    process = subprocess.Popen(
-        scripts.command(SCRIPT, **flags | {"dupe_factor": 100_000}),
+def start(flags):
+    return subprocess.Popen(
+        scripts.command(SCRIPT, **flags),
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    while not os.listdir(folder):
-        assert process.poll() is None
-        time.sleep(0.05)
+
+
+def kill(process):
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert not flags["output_file"].exists()
-    with pytest.raises(FileNotFoundError):
-        records.expand(f"{folder}/*")  # what is left is hidden
-    run(**flags)
-    assert records.expand(f"{folder}/*") == [str(flags["output_file"])]
+
+
+def test_two_builds_of_one_file_at_once_are_refused(flags):
+    flags = flags | {"dupe_factor": 100_000}
+    process = start(flags)
+    folder = flags["output_file"].parent / ".a.tfrecord.build"
+    while not (folder / "manifest.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    message = scripts.refusal(SCRIPT, **flags)
+    kill(process)
+    assert "another process is building" in message
+
+
+@pytest.fixture(scope="module")
+def many_chunks(tmp_path_factory):
+    """Flags of a build of a dozen chunks and parts, and its files' contents."""
+    folder = tmp_path_factory.mktemp("many")
+    text = CORPUS.read_text("utf-8").encode() + b"\n\n"
+    (folder / "text.txt").write_bytes(text * 5)
+    flags = {
+        "input_file": folder / "text.txt",
+        "vocab_file": VOCAB,
+        "dupe_factor": 4,
+        "num_output_shards": 3,
+        "split_sentences": True,
+    }
+    scripts.succeed(SCRIPT, **flags, output_file=folder / "whole/a", num_workers=1)
+    return flags, contents(folder / "whole")
+
+
+def contents(folder):
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(folder.iterdir())
+        if "manifest" not in path.name
+    }
+
+
+@pytest.mark.parametrize("num_workers", [2, 3])
+def test_the_number_of_processes_does_not_show(num_workers, many_chunks, tmp_path):
+    flags, expected = many_chunks
+    flags = {**flags, "output_file": tmp_path / "a", "num_workers": num_workers}
+    scripts.succeed(SCRIPT, **flags)
+    assert contents(tmp_path) == expected
+    assert len(expected) == 3
+
+
+@pytest.mark.parametrize(("num_workers", "seed"), [(1, 0), (2, 1), (2, 2)])
+def test_a_killed_build_goes_on(num_workers, seed, many_chunks, tmp_path):
+    """Killed in every step; with three outputs, there are joins to be killed in."""
+    flags, expected = many_chunks
+    flags = {**flags, "output_file": tmp_path / "a", "num_workers": num_workers}
+    folder = tmp_path / ".a.build"
+    rng = random.Random(seed)
+    for step in ("chunk-", "part-", "shard-"):
+        process = start(flags)
+        while not (
+            folder.exists() and any(step in name for name in os.listdir(folder))
+        ):
+            assert process.poll() is None
+            time.sleep(0.005)
+        time.sleep(rng.random() * {"chunk-": 0.3, "part-": 0.5, "shard-": 0.02}[step])
+        kill(process)
+    assert not list(tmp_path.glob("a*"))
+    scripts.succeed(SCRIPT, **flags)
+    assert contents(tmp_path) == expected
+    assert not folder.exists()
+
+
+def test_processes_end_with_the_first(many_chunks, tmp_path):
+    flags = {**many_chunks[0], "output_file": tmp_path / "a", "num_workers": 2}
+    process = start(flags)
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while len(pids := children.read_text().split()) < 3:  # with the resource tracker
+        assert process.poll() is None
+        time.sleep(0.01)
+    kill(process)
+    deadline = time.time() + 20
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids):
+        assert time.time() < deadline
+        time.sleep(0.1)
+
+
+def test_a_killed_worker_is_told(many_chunks, tmp_path):
+    flags = {**many_chunks[0], "output_file": tmp_path / "a", "num_workers": 2}
+    process = subprocess.Popen(
+        scripts.command(SCRIPT, **flags), stderr=subprocess.PIPE, text=True
+    )
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while (
+        not (tmp_path / ".a.build").exists()
+        or len(pids := children.read_text().split()) < 3
+    ):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(int(pids[-1]), signal.SIGKILL)
+    _, shown = process.communicate()
+    assert process.returncode == 1
+    last = shown.splitlines()[-1]
+    assert "a worker was killed" in last and "--num_workers" in last, shown
+    scripts.succeed(SCRIPT, **flags)
+    assert contents(tmp_path) == many_chunks[1]
 
 
 def peak_memory(flags):

@@ -1,11 +1,11 @@
-"""Reading documents, and gathering them in pools."""
+"""Cutting a corpus into chunks, reading them, and gathering them in pools."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import corpus
+from data import corpus, text_files
 
 
 def encode(text):
@@ -13,117 +13,142 @@ def encode(text):
     return [len(word) for word in text.split() if word.strip(".")]
 
 
-def read(tmp_path, *contents):
-    files = []
+def write(tmp_path, *contents):
+    paths = []
     for number, content in enumerate(contents):
         path = tmp_path / f"{number}.txt"
         path.write_bytes(content)
-        files.append(str(path))
-    documents = list(corpus.read_documents(files, encode))
-    for document in documents:
-        assert sum(document.sentence_lengths) == len(document.token_ids)
-    return [
-        (list(document.token_ids), list(document.sentence_lengths))
-        for document in documents
+        paths.append(str(path))
+    return paths
+
+
+def chunks_of(paths, keep=None):
+    scans = ((path, text_files.read_documents(path)) for path in paths)
+    return list(corpus.make_chunks(scans, keep))
+
+
+def documents_of(chunks, **options):
+    """Documents as lists of sentences of ids."""
+    documents = []
+    for chunk in chunks:
+        tokens = corpus.tokenize(chunk, encode, **options)
+        assert {v.dtype for v in vars(tokens).values()} == {np.dtype(np.int32)}
+        ends = np.cumsum(tokens.sentence_lengths)
+        sentences = np.split(tokens.token_ids, ends)
+        assert not sentences.pop().size
+        sentences = [sentence.tolist() for sentence in sentences]
+        for length in tokens.document_lengths:
+            documents.append(sentences[:length])
+            sentences = sentences[length:]
+        assert not sentences
+    return documents
+
+
+def test_sentences_and_documents_without_tokens_are_gone(tmp_path):
+    paths = write(tmp_path, b"a\n...\nbb cc\n\n...\n\nccc")
+    assert documents_of(chunks_of(paths)) == [[[1], [2, 2]], [[3]]]
+
+
+def test_lines_are_split_where_asked(tmp_path):
+    paths = write(tmp_path, b"a|bb\nccc\n\ndddd")
+    documents = documents_of(chunks_of(paths), split=lambda line: line.split("|"))
+    assert documents == [[[1], [2], [3]], [[4]]]
+
+
+def test_json_lines_are_documents(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"body": "a\\nbb"}\n\n{"body": "ccc"}\n')
+    [chunk] = corpus.make_chunks(
+        [(str(path), text_files.read_documents(str(path), "body"))]
+    )
+    assert documents_of([chunk], text_field="body") == [[[1], [2]], [[3]]]
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    files=st.lists(
+        st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=4), max_size=8),
+        min_size=1,
+        max_size=4,
+    ),
+    size=st.integers(1, 150),
+    dropped=st.sets(st.integers(0, 12)),
+)
+def test_chunks_hold_all_documents_in_order(files, size, dropped, tmp_path_factory):
+    """Whatever their size, and whichever documents are left out."""
+    texts = [
+        "\n\n \n".join("\n".join("x" * n for n in doc) for doc in file)
+        for file in files
     ]
+    folder = tmp_path_factory.mktemp("files")
+    paths = write(folder, *(text.encode() for text in texts))
+    everything = [[[n] for n in doc] for file in files for doc in file]
+    numbers = iter(range(len(everything)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "CHUNK_BYTES", size)
+        chunks = chunks_of(paths, lambda _: next(numbers) not in dropped)
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    expected = [doc for i, doc in enumerate(everything) if i not in dropped]
+    assert documents_of(chunks) == expected
+    # One document less would not have been enough.
+    for chunk in chunks[:-1]:
+        sizes = [
+            sum(n + 1 for n in (len_ for [len_] in doc)) - 1
+            for doc in documents_of([chunk])
+        ]
+        assert sum(sizes[:-1]) < size + 3 * len(sizes)
 
 
-def test_blank_lines_separate_documents(tmp_path):
-    text = "\n \na bb\nccc\n\n\u3000\n\ndddd\n".encode()
-    assert read(tmp_path, text) == [([1, 2, 3], [2, 1]), ([4], [1])]
-
-
-def test_a_file_ends_its_document(tmp_path):
-    assert read(tmp_path, b"a\nbb", b"ccc\n") == [([1, 2], [1, 1]), ([3], [1])]
-
-
-def test_a_line_without_tokens_does_not_end_a_document(tmp_path):
-    assert read(tmp_path, b"a\n...\nbb\n\n...\n\nccc") == [
-        ([1, 2], [1, 1]),
-        ([3], [1]),
-    ]
-
-
-def test_line_ends_and_byte_order_mark_are_no_text(tmp_path):
-    text = "\ufeffa bb\r\n\r\nccc\r\n".encode()
-    assert read(tmp_path, text, "\ufeff\na".encode()) == [
-        ([1, 2], [2]),
-        ([3], [1]),
-        ([1], [1]),
-    ]
-
-
-def test_only_line_feeds_end_lines(tmp_path):
-    text = "a\u2028bb\x0bccc\x85dddd\n".encode()
-    [(_, sentence_lengths)] = read(tmp_path, text)
-    assert len(sentence_lengths) == 1
-
-
-def test_bytes_of_the_text_are_all_counted(tmp_path):
-    text = "ä\n\nbb cc\nd\n\n".encode()
-    (tmp_path / "a.txt").write_bytes(text)
-    documents = corpus.read_documents([str(tmp_path / "a.txt")], encode)
-    assert sum(document.num_bytes for document in documents) == len(text)
-
-
-def test_invalid_utf_8_is_located(tmp_path):
-    with pytest.raises(ValueError, match=r"0\.txt, line 3, byte 4: .*0xe4.*iconv"):
-        read(tmp_path, b"a\n\nGem\xe4lde\n")
-
-
-def test_documents_are_read_one_at_a_time(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("a\n\nbb\n\nccc\n\ndddd\n")
-    seen = []
-    documents = corpus.read_documents([str(path)], lambda s: seen.append(s) or [1])
-    next(documents)
-    assert seen == ["a"]
-
-
-def make_documents(sizes):
-    """Documents of one sentence each; their tokens are their numbers."""
-    return [corpus.Document([i] * size, [size], size) for i, size in enumerate(sizes)]
+def test_repeated_documents_are_left_out(tmp_path):
+    paths = write(tmp_path, b"a\nbb\n\nccc\n\n a\nbb \n\na bb\n", b"ccc\n\nd")
+    deduplicator = corpus.Deduplicator()
+    chunks = chunks_of(paths, deduplicator.is_new)
+    assert documents_of(chunks) == [[[1], [2]], [[3]], [[1, 2]], [[1]]]
+    assert deduplicator.num_repeated == 2
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(st.integers(1, 30), min_size=2, max_size=40), st.integers(1, 50))
-def test_pools_hold_all_documents_in_order(sizes, pool_tokens):
-    pools = list(corpus.make_pools(make_documents(sizes), pool_tokens))
-    tokens = np.concatenate([pool.token_ids for pool in pools])
-    np.testing.assert_array_equal(tokens, np.repeat(np.arange(len(sizes)), sizes))
-    assert [pool.index for pool in pools] == list(range(len(pools)))
-    assert sum(pool.num_bytes for pool in pools) == sum(sizes)
-    for pool in pools:
-        assert len(pool.document_starts) >= 3  # two documents
-        assert pool.document_starts[-1] == len(pool.sentence_starts) - 1
-        assert pool.sentence_starts[-1] == len(pool.token_ids)
-    for pool in pools[:-1]:
-        assert len(pool.token_ids) >= pool_tokens
-        # One document less would not have been enough.
-        without_last = pool.sentence_starts[pool.document_starts[-2]]
-        assert without_last < pool_tokens or len(pool.document_starts) == 3
-    if len(pools) > 1:
-        assert len(pools[-1].token_ids) >= pool_tokens // 2
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), min_size=1, max_size=40),
+    st.integers(1, 50),
+)
+def test_pools_hold_all_chunks_in_order(chunks, pool_tokens):
+    chunks = [(tokens * (documents > 0), documents) for tokens, documents in chunks]
+    tokens, documents = zip(*chunks, strict=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "POOL_TOKENS", pool_tokens)
+        if sum(documents) < 2:
+            with pytest.raises(ValueError, match=rf"holds {sum(documents)}; .* empty"):
+                corpus.plan_pools(tokens, documents)
+            return
+        pools = corpus.plan_pools(tokens, documents)
+    assert [i for pool in pools for i in pool] == list(range(len(chunks)))
+    assert all(sum(documents[i] for i in pool) >= 2 for pool in pools)
 
 
-def test_a_small_rest_joins_the_pool_before_it():
-    def pool_sizes(sizes):
-        pools = corpus.make_pools(make_documents(sizes), pool_tokens=10)
-        return [len(pool.token_ids) for pool in pools]
-
-    assert pool_sizes([5, 5, 5, 5, 2, 2]) == [10, 14]
-    assert pool_sizes([5, 5, 5, 5, 2, 3]) == [10, 10, 5]
-    assert pool_sizes([5, 5, 5, 5, 9]) == [10, 19]
-
-
-def test_pools_are_made_while_documents_are_read():
-    consumed = []
-    documents = (consumed.append(d) or d for d in make_documents([5] * 100))
-    next(corpus.make_pools(documents, pool_tokens=10))
-    assert len(consumed) == 4  # a pool and the one that is held back
+def test_pools_are_about_equal():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "POOL_TOKENS", 1000)
+        for total in (10, 99, 101, 150, 249, 250, 251, 1000):
+            pools = corpus.plan_pools([10] * total, [1] * total)
+            assert len(pools) == -(-total // 100)
+            sizes = [len(pool) for pool in pools]
+            assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("sizes", [[], [7], [10**6]])
-def test_fewer_than_two_documents_are_refused(sizes):
-    with pytest.raises(ValueError, match=f"holds {len(sizes)}; .* empty lines"):
-        list(corpus.make_pools(make_documents(sizes), pool_tokens=10))
+def test_a_pool_joins_its_chunks():
+    def tokens(*documents):
+        sentences = [s for d in documents for s in d]
+        return corpus.Tokens(
+            np.array([i for s in sentences for i in s], np.int32),
+            np.array([len(s) for s in sentences], np.int32),
+            np.array([len(d) for d in documents], np.int32),
+        )
+
+    pool = corpus.make_pool(
+        3, [tokens([[7, 8], [9]]), tokens(), tokens([[1]], [[2, 3]])]
+    )
+    assert pool.index == 3
+    assert pool.token_ids.tolist() == [7, 8, 9, 1, 2, 3]
+    assert pool.sentence_starts.tolist() == [0, 2, 3, 4, 6]
+    assert pool.document_starts.tolist() == [0, 2, 3, 4]

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from data import corpus, masking, pretraining, tokenization
+from data import corpus, masking, pretraining, text_files, tokenization
 
 
 def compare(ours, theirs, statistic):
@@ -89,11 +89,12 @@ def check_statistics(golden, tokenizer, number, num_seeds):
     stats = json.loads((golden / "pretraining_stats.json").read_text())
     config = stats["configs"][number]
     vocab = tokenizer.vocab
-    documents = list(
-        corpus.read_documents([str(golden / stats["corpus"])], tokenizer.encode)
-    )
-    assert [len(d.token_ids) for d in documents] == stats["tokens_per_document"]
-    [pool] = corpus.make_pools(documents)
+    path = str(golden / stats["corpus"])
+    chunks = corpus.make_chunks([(path, text_files.read_documents(path))])
+    tokens = [corpus.tokenize(chunk, tokenizer.encode) for chunk in chunks]
+    pool = corpus.make_pool(0, tokens)
+    per_document = np.diff(pool.sentence_starts[pool.document_starts])
+    assert per_document.tolist() == stats["tokens_per_document"]
     group = masking.by_token
     if config["do_whole_word_mask"]:
         is_continuation = masking.find_continuations(vocab)
@@ -115,11 +116,13 @@ def check_statistics(golden, tokenizer, number, num_seeds):
             scheme,
             config["max_seq_length"],
             config["short_seq_prob"],
-            config["dupe_factor"],
             seed,
         )
-        pairs, keys = pretraining.sample_pairs(pool, settings)
-        [instances] = pretraining.make_instances(pool, pairs, keys, settings)
+        passes = []
+        for epoch in range(config["dupe_factor"]):
+            pairs, keys = pretraining.sample_pairs(pool, epoch, settings)
+            passes += pretraining.make_instances(pool, pairs, keys, settings)
+        instances = {k: np.concatenate([p[k] for p in passes]) for k in passes[0]}
         runs.append(measure(instances, percentiles.values()))
     runs = np.array(runs)
 

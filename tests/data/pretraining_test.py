@@ -12,13 +12,13 @@ CLS, SEP, MASK = 2, 3, 4
 
 def make_pool(sentence_lengths):
     """A pool in which every token differs; sentence_lengths: a list a document."""
-    documents, token = [], 5
-    for lengths in sentence_lengths:
-        ids = range(token, token + sum(lengths))
-        documents.append(corpus.Document(ids, lengths, len(ids)))
-        token += len(ids)
-    [pool] = corpus.make_pools(documents, pool_tokens=10**9)
-    return pool
+    flat = [length for document in sentence_lengths for length in document]
+    tokens = corpus.Tokens(
+        np.arange(5, 5 + sum(flat), dtype=np.int32),
+        np.array(flat, np.int32),
+        np.array([len(document) for document in sentence_lengths], np.int32),
+    )
+    return corpus.make_pool(0, [tokens])
 
 
 def random_pool(seed, num_documents=12, max_sentences=20, max_length=15):
@@ -203,7 +203,7 @@ def test_short_targets_make_short_instances():
 
 
 def instances_of(pool, settings):
-    pairs, keys = pretraining.sample_pairs(pool, settings)
+    pairs, keys = pretraining.sample_pairs(pool, 0, settings)
     batches = list(pretraining.make_instances(pool, pairs, keys, settings))
     return {
         name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]
@@ -260,16 +260,14 @@ def test_other_seeds_and_pools_give_other_instances(seed, index):
     assert len(shared) < 0.01 * len(first)
 
 
-def test_passes_have_pairs_and_masks_of_their_own_and_are_mixed():
+def test_passes_have_pairs_and_masks_of_their_own():
     pool = make_pool([[30, 30]] * 100)
-    settings = make_settings(max_seq_length=64, dupe_factor=10, short_seq_prob=0.0)
-    pairs, keys = pretraining.sample_pairs(pool, settings)
-    assert len(set(keys.tolist())) == len(keys)
-    document = document_of(pool, pairs[:, 0])
-    # In order of the passes or of the documents, neighbours would go together.
-    for order in (document, np.arange(len(document))):
-        correlation = np.corrcoef(order[:-1], document[1:])[0, 1]
-        assert abs(correlation) < 4 / np.sqrt(len(document))
+    settings = make_settings(max_seq_length=64, short_seq_prob=0.0)
+    passes = [pretraining.sample_pairs(pool, epoch, settings) for epoch in range(10)]
+    all_keys = np.concatenate([keys for _, keys in passes])
+    assert len(set(all_keys.tolist())) == len(all_keys)
+    assert len({pairs.tobytes() for pairs, _ in passes}) == 10
+    pairs, keys = passes[0]
     [instances] = pretraining.make_instances(pool, pairs[:1], keys[:1], settings)
     [others] = pretraining.make_instances(pool, pairs[:1], keys[1:2], settings)
     assert (
@@ -278,11 +276,21 @@ def test_passes_have_pairs_and_masks_of_their_own_and_are_mixed():
     )
 
 
+def test_a_pass_is_shuffled():
+    pool = make_pool([[30, 30]] * 1000)
+    settings = make_settings(max_seq_length=64, short_seq_prob=0.0)
+    pairs, _ = pretraining.sample_pairs(pool, 3, settings)
+    document = document_of(pool, pairs[:, 0])
+    # In order of the documents, neighbours would go together.
+    for order in (document, np.arange(len(document))):
+        correlation = np.corrcoef(order[:-1], document[1:])[0, 1]
+        assert abs(correlation) < 4 / np.sqrt(len(document))
+
+
 @pytest.mark.parametrize(
     ("kwargs", "culprit"),
     [
         ({"max_seq_length": 4}, "max_seq_length must be at least 5.*got 4"),
-        ({"dupe_factor": 0}, "dupe_factor must be at least 1, got 0"),
         ({"short_seq_prob": 1.5}, "short_seq_prob must be between 0 and 1, got 1.5"),
     ],
 )

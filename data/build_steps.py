@@ -1,0 +1,218 @@
+"""The steps of building record files of pre-training; see `data/building.py`.
+
+Each step writes a file into the build's folder, whole or not at all, and does nothing
+if the file is there.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import gzip
+import hashlib
+import os
+from typing import Any
+
+import numpy as np
+
+from data import (
+    corpus,
+    filesystem,
+    masking,
+    pretraining,
+    records,
+    sentences,
+    tokenization,
+)
+
+_SAMPLES = 5  # instances that are shown
+_COPY_BYTES = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """How to read the text.
+
+    Attributes:
+        vocab_file: str.
+        do_lower_case: see `tokenization.FullTokenizer`.
+        split_sentences: whether a line is a paragraph, to be cut into sentences.
+        pre_segmented: whether spaces separate all words, as they should stay together
+            in whole-word masking, also where the tokenizer cuts them apart (Chinese).
+        text_field: see `text_files.read_documents`.
+    """
+
+    vocab_file: str
+    do_lower_case: bool
+    split_sentences: bool = False
+    pre_segmented: bool = False
+    text_field: str = "text"
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What all processes know.
+
+    Attributes:
+        folder: str, of the intermediate files.
+        text: how to read the text.
+        settings: what instances look like.
+        max_predictions_per_seq: int.
+        dupe_factor: int, passes over the text.
+        outputs: tuple of paths of the record files; compressed where they end in .gz.
+    """
+
+    folder: str
+    text: Text
+    settings: pretraining.Settings
+    dupe_factor: int
+    outputs: tuple[str, ...]
+
+    @property
+    def spec(self) -> records.Spec:
+        """The layout of the records."""
+        return records.pretraining_spec(
+            self.settings.max_seq_length, self.settings.scheme.max_predictions_per_seq
+        )
+
+    def chunk(self, index: int) -> str:
+        """Path of the token ids of a chunk."""
+        return f"{self.folder}/chunk-{index:06d}.npz"
+
+    def part(self, epoch: int, pool: int) -> str:
+        """Path of the records of a pass over a pool, for all shards one by one."""
+        return f"{self.folder}/part-{epoch:04d}-{pool:06d}.tfrecord"
+
+    def shard(self, index: int) -> str:
+        """Path of a record file that is not published yet."""
+        return f"{self.folder}/shard-{index:05d}"
+
+
+class Worker:
+    """Does one piece of the work at a time; there is one in every process."""
+
+    def __init__(self, job: Job):
+        self.job = job
+        self.tokenizer = tokenization.FullTokenizer(
+            job.text.vocab_file, job.text.do_lower_case
+        )
+        self._pool = functools.lru_cache(maxsize=1)(self._load_pool)
+
+    def tokenize(self, chunk: corpus.Chunk) -> dict[str, int]:
+        """Writes the token ids of a chunk, unless they are there; returns counts."""
+        path = self.job.chunk(chunk.index)
+        if not os.path.exists(path):
+            tokens = corpus.tokenize(
+                chunk,
+                self._encode_words if self.job.text.pre_segmented else self._encode,
+                sentences.split if self.job.text.split_sentences else None,
+                self.job.text.text_field,
+            )
+            unknown = tokens.token_ids == self.tokenizer.vocab["[UNK]"]
+            counts = {
+                "documents": len(tokens.document_lengths),
+                "sentences": len(tokens.sentence_lengths),
+                "tokens": len(tokens.token_ids),
+                "unknown": int(unknown.sum()),
+            }
+            with filesystem.replacing(path) as file:
+                np.savez(file, **vars(tokens), **counts)
+        with np.load(path) as there:
+            names = ("documents", "sentences", "tokens", "unknown")
+            return {name: int(there[name]) for name in names}
+
+    def _encode(self, sentence: str) -> list[int]:
+        return self.tokenizer.encode(sentence)
+
+    def _encode_words(self, sentence: str) -> list[int]:
+        """Ids of words between spaces, marked for `masking.by_marked_word`."""
+        ids = []
+        for word in sentence.split(" "):
+            first, *rest = self.tokenizer.encode(word) or [None]
+            if first is not None:
+                ids += [first, *(i | masking.CONTINUES for i in rest)]
+        return ids
+
+    def _load_pool(self, index: int, chunks: range) -> corpus.Pool:
+        parts = []
+        for number in chunks:
+            with np.load(self.job.chunk(number)) as there:
+                fields = dataclasses.fields(corpus.Tokens)
+                parts.append(corpus.Tokens(*(there[f.name] for f in fields)))
+        return corpus.make_pool(index, parts)
+
+    def make_part(self, epoch: int, index: int, chunks: range) -> dict[str, Any]:
+        """Writes the records of a pass over a pool, unless they are there.
+
+        Returns:
+            dict with "bounds", where in the file the records of each shard begin and
+            the last one's end, "samples", some instances as text, and counts.
+        """
+        path = self.job.part(epoch, index)
+        if os.path.exists(f"{path}.json"):
+            return filesystem.read_json(f"{path}.json")
+        pairs, keys = pretraining.sample_pairs(
+            self._pool(index, chunks), epoch, self.job.settings
+        )
+        ends, size = [np.zeros(1, np.int64)], 0
+        counts, samples = collections.Counter(), []
+        with filesystem.replacing(path) as file:
+            for batch in pretraining.make_instances(
+                self._pool(index, chunks), pairs, keys, self.job.settings
+            ):
+                content, batch_ends = records.encode(batch, self.job.spec)
+                file.write(content)
+                ends.append(size + batch_ends)
+                size += len(content)
+                samples = samples or self._to_text(batch)
+                counts["positions"] += int(batch["input_mask"].sum())
+                counts["masked"] += int(batch["masked_lm_weights"].sum())
+                counts["random_next"] += int(batch["next_sentence_labels"].sum())
+        num_shards = len(self.job.outputs)
+        firsts = np.arange(num_shards + 1) * len(pairs) // num_shards
+        part = {
+            "bounds": np.concatenate(ends)[firsts].tolist(),
+            "records": np.diff(firsts).tolist(),
+            "samples": samples,
+            "counts": counts,
+        }
+        filesystem.write_json(f"{path}.json", part)
+        return part
+
+    def _to_text(self, batch: dict[str, np.ndarray]) -> list[str]:
+        """The first instances, readable."""
+
+        def words(ids, is_real):
+            names = self.tokenizer.inv_vocab
+            return " ".join(names.get(i, "?") for i in ids[is_real == 1].tolist())
+
+        texts = []
+        for row in range(min(_SAMPLES, len(batch["input_ids"]))):
+            one = {name: values[row] for name, values in batch.items()}
+            kind = "random" if one["next_sentence_labels"][0] else "true"
+            seen = words(one["input_ids"], one["input_mask"])
+            hidden = words(one["masked_lm_ids"], one["masked_lm_weights"])
+            texts.append(f"{kind} next sentence: {seen}\nto predict: {hidden}")
+        return texts
+
+    def make_shard(
+        self, index: int, parts: list[tuple[str, int, int]]
+    ) -> dict[str, Any]:
+        """Joins pieces (path, start, end) of parts; returns size and checksum."""
+        path = self.job.shard(index)
+        if not os.path.exists(path):
+            with filesystem.replacing(path) as raw, contextlib.ExitStack() as stack:
+                file = raw
+                if self.job.outputs[index].endswith(".gz"):
+                    # Without name and time, so that equal records are equal files.
+                    file = stack.enter_context(
+                        gzip.GzipFile("", "wb", 6, fileobj=raw, mtime=0)
+                    )
+                for name, start, end in parts:
+                    with open(name, "rb") as part:
+                        part.seek(start)
+                        for place in range(start, end, _COPY_BYTES):
+                            file.write(part.read(min(_COPY_BYTES, end - place)))
+        with open(path, "rb") as file:
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": os.path.getsize(path), "sha256": checksum}
