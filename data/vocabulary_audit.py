@@ -121,9 +121,9 @@ def table(report: Mapping[str, Any]) -> str:
         f"words                {report['words']:,}",
         f"pieces per word      {report['pieces_per_word']:.3f}",
         f"whole words          {100 * report['whole_word_share']:.2f} %",
-        f"unknown words        {100 * report["unknown_word_share"]:.3f} %, "
+        f"unknown words        {100 * report['unknown_word_share']:.3f} %, "
         f"{report['unknown_words']:,}",
-        f"unknown characters   {100 * report["unknown_character_share"]:.3f} %, "
+        f"unknown characters   {100 * report['unknown_character_share']:.3f} %, "
         f"{report['unknown_characters']:,}",
         f"entries that occur   {report['entries_used']:,} of {report['entries']:,}",
     ]
