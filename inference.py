@@ -2,24 +2,54 @@
 
 import os
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
+import model_files
+from data import features
 from modeling import checkpoint
 
 BEST = "best"  # folder of the best checkpoint within the run's
+INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
-def load(model, path, skip_mismatched_heads=False):
+def load(model, path, skip_mismatched_heads=False, output_dir=None):
     """Loads weights and shows what was loaded and what stays fresh.
 
+    Args:
+        model: keras.Model.
+        path: str, see `checkpoint.read`.
+        skip_mismatched_heads: bool, leave a head of another shape fresh.
+        output_dir: str, folder of the run. If its labels are those of the weights in
+            another order, the outputs move with their names.
     Returns:
         checkpoint.Report.
     """
-    report = checkpoint.load(model, path, skip_mismatched_heads)
+    weights = checkpoint.read(path)
+    if output_dir and "output_bias" in weights:
+        weights = _in_order_of(output_dir, weights, path)
+    report = checkpoint.assign(model, weights, path, skip_mismatched_heads)
     logging.info("weights from %s\n%s", path, report.table())
     return report
+
+
+def _in_order_of(output_dir, weights, path):
+    """The weights with the outputs in the order of the labels of a run."""
+    there = model_files.find_head(path).labels
+    here = model_files.find_head(output_dir).labels
+    if not (there and here and len(there) == len(here) == len(weights["output_bias"])):
+        return weights
+    moved = model_files.reorder_outputs(weights, there, here)
+    if moved is None:
+        logging.warning(
+            "%s calls its outputs %s, which are taken for %s, in this order",
+            path,
+            ", ".join(there),
+            ", ".join(here),
+        )
+    return weights if moved is None else moved
 
 
 def load_trained(model, output_dir, init_checkpoint=None):
@@ -41,7 +71,7 @@ def load_trained(model, output_dir, init_checkpoint=None):
             f"there is no checkpoint in {output_dir} and no --init_checkpoint; train "
             "first (--do_train) or give one"
         )
-    report = load(model, path)
+    report = load(model, path, output_dir=output_dir)
     if report.fresh:
         logging.warning(
             "%s: not in %s, so what follows is that of an untrained head",
@@ -100,3 +130,43 @@ class Forward:
 def rows(strategy, model, batches, measure, description):
     """Runs a model over one data set; see `Forward`."""
     return Forward(strategy, model, measure).rows(batches, description)
+
+
+class Sequences:
+    """A model that stays loaded, compiled once, to run over sequences of any length.
+
+    Args:
+        forward: function of a batch, input_ids, input_mask and segment_ids [batch,
+            seq_length], giving a tensor [batch, ...].
+        batch_size: int, sequences at a time.
+    """
+
+    def __init__(self, forward, batch_size):
+        self._forward = tf.function(
+            forward,
+            input_signature=[
+                {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
+            ],
+        )
+        self._batch_size = batch_size
+
+    def __call__(self, rows):
+        """What the model gives for each sequence, however they are batched.
+
+        Args:
+            rows: list of (ids, segments), each a list of int.
+        Returns:
+            list of np.ndarray; if one has a dimension of seq_length, then that is as
+            long as the sequence at least.
+        """
+        # Sequences of like length share a batch, so that little of it is padding.
+        order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
+        results = [None] * len(rows)
+        for first in range(0, len(rows), self._batch_size):
+            chosen = order[first : first + self._batch_size]
+            longest = len(rows[chosen[-1]][0])
+            arrays = features.pad([rows[i] for i in chosen], len(chosen), longest)
+            outputs = self._forward({n: tf.constant(arrays[n]) for n in INPUTS})
+            for i, output in zip(chosen, np.asarray(outputs), strict=True):
+                results[i] = output
+        return results

@@ -11,7 +11,6 @@ import dataclasses
 import os
 
 import numpy as np
-import tensorflow as tf
 
 import classifier_tasks
 import inference
@@ -19,8 +18,6 @@ import run_directory
 from data import classification, documents, features, targets, tokenization
 from modeling import config as config_lib
 from modeling import models
-
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,18 +89,11 @@ class Predictor:
     """
 
     def __init__(self, model, run, batch_size=16):
-        self.run, self.batch_size = run, batch_size
+        self.run = run
         self.tokenizer = tokenization.FullTokenizer(run.vocab_file, run.do_lower_case)
-
-        @tf.function(
-            input_signature=[
-                {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
-            ]
+        self._logits = inference.Sequences(
+            lambda batch: model(batch, training=False)["logits"], batch_size
         )
-        def forward(batch):
-            return model(batch, training=False)["logits"]
-
-        self._forward = forward
 
     def predict(self, texts, pairs=None):
         """What the model says of each text or, with two lists, of each pair of texts.
@@ -137,12 +127,7 @@ class Predictor:
             owners += [number] * len(windows)
         if not rows:
             return np.zeros((0, classifier_tasks.num_outputs(self.run.labels)), "f4")
-        # Sequences of like length share a batch, so that little of it is padding.
-        order = np.argsort([len(ids) for ids, _ in rows], kind="stable")
-        logits = np.empty((len(rows), classifier_tasks.num_outputs(self.run.labels)))
-        for first in range(0, len(rows), self.batch_size):
-            chosen = order[first : first + self.batch_size]
-            logits[chosen] = self._run([rows[i] for i in chosen])
+        logits = np.array(self._logits(rows), "f8")
         return documents.mean_of_windows(logits, np.array(owners))
 
     def _sequences(self, text, other):
@@ -157,11 +142,6 @@ class Predictor:
             features.join_segments(window, [], length, self.tokenizer)
             for window in windows
         ]
-
-    def _run(self, rows):
-        longest = max(len(ids) for ids, _ in rows)
-        arrays = features.pad(rows, len(rows), longest)
-        return self._forward({name: tf.constant(arrays[name]) for name in INPUTS})
 
 
 def load(model_dir, batch_size=16):

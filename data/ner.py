@@ -61,6 +61,12 @@ def check_labels(file: conll.File, labels: Sequence[str]) -> None:
                 )
 
 
+def unknown_tags(file: conll.File, labels: Sequence[str]) -> list[str]:
+    """The tags of a file that are none of the labels, sorted."""
+    tags = {tag for sentence in file.sentences for tag in sentence.tags or ()}
+    return sorted(tags - set(labels))
+
+
 def cut(start: int, end: int, low: int, high: int, room: int) -> list[tuple[int, int]]:
     """Windows of at most `room` pieces that overlap and together hold [start, end).
 
@@ -94,7 +100,7 @@ def _owned(windows: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 class _Pieces:
-    """The pieces of the sentences of a document.
+    """The pieces of the sentences of a document, of those that have words.
 
     Attributes:
         ids: list of int, of all sentences.
@@ -106,9 +112,10 @@ class _Pieces:
         self._unknown = tokenizer.convert_tokens_to_ids(["[UNK]"])
         self.ids, self.words = [], []
 
-    def add(self, sentence: conll.Sentence) -> None:
+    def add(self, words: Iterable[str]) -> None:
+        """Adds a sentence."""
         places = []
-        for word in sentence.words:
+        for word in words:
             places.append(len(self.ids))
             # Of some words, such as a zero-width character, no piece is left.
             self.ids += self._tokenizer.encode(word) or self._unknown
@@ -120,7 +127,7 @@ class _Pieces:
         Over all windows these are the words in order, each once.
         """
         size = len(self.ids)
-        ends = [places[0] for places in self.words[1:]] + [size]
+        ends = [*(places[0] for places in self.words), size][1:]
         for places, end in zip(self.words, ends, strict=True):
             windows = cut(places[0], end, 0, size, room)
             for window, (low, high) in zip(windows, _owned(windows), strict=True):
@@ -128,6 +135,42 @@ class _Pieces:
                 labelled = [place - start for place in places if low <= place < high]
                 if labelled:
                     yield self.ids[start:stop], labelled
+
+
+def document_windows(
+    sentences: Iterable[Sequence[str]],
+    max_seq_length: int,
+    tokenizer: features.Tokenizer,
+) -> list[tuple[list[int], list[int]]]:
+    """Cuts a document into windows that together label every word once.
+
+    Args:
+        sentences: the words of each. A window labels words of one of them; the others
+            fill what is left of it.
+        max_seq_length: of a window, with [CLS] and [SEP].
+        tokenizer: as for a classifier.
+
+    Returns:
+        (ids, places) of each window: its token ids, from [CLS] to [SEP], and where in
+        them the words that it labels begin. Over all windows these are all words in
+        order.
+
+    Raises:
+        ValueError: max_seq_length has no room for a piece.
+    """
+    if max_seq_length < 3:
+        raise ValueError(
+            "max_seq_length must be at least 3, for [CLS], a piece and [SEP], got "
+            f"{max_seq_length}"
+        )
+    cls, sep = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    pieces = _Pieces(tokenizer)
+    for words in filter(len, sentences):
+        pieces.add(words)
+    return [
+        ([cls, *ids, sep], [place + 1 for place in places])
+        for ids, places in pieces.windows(max_seq_length - 2)
+    ]
 
 
 def _documents(
@@ -163,34 +206,27 @@ def files_to_arrays(
         int32 arrays [windows, max_seq_length]: input_ids, input_mask, segment_ids,
         label_ids, label_mask. The mask is 1 at the first pieces of the words that the
         window labels: `array[label_mask == 1]` has an entry for every word of the
-        files, in order. label_ids are 0 elsewhere, and in files without tags.
+        files, in order. label_ids are 0 elsewhere, in files without tags, and where a
+        tag is none of the labels.
 
     Raises:
-        ValueError: max_seq_length has no room for a piece.
+        ValueError: as `document_windows`.
     """
-    if max_seq_length < 3:
-        raise ValueError(
-            "max_seq_length must be at least 3, for [CLS], a piece and [SEP], got "
-            f"{max_seq_length}"
-        )
     documents = list(_documents(files, document_context))
     windows = []
     for document in tqdm.tqdm(documents, "tokenizing", unit=" documents", delay=1):
-        pieces = _Pieces(tokenizer)
-        for sentence in document:
-            pieces.add(sentence)
-        windows += pieces.windows(max_seq_length - 2)
+        sentences = [sentence.words for sentence in document]
+        windows += document_windows(sentences, max_seq_length, tokenizer)
     names = ("input_ids", "input_mask", "segment_ids", "label_ids", "label_mask")
     shape = (len(windows), max_seq_length)
     arrays = {name: np.zeros(shape, np.int32) for name in names}
-    cls, sep = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
-    for row, (ids, labelled) in enumerate(windows):
-        arrays["input_ids"][row, : len(ids) + 2] = [cls, *ids, sep]
-        arrays["input_mask"][row, : len(ids) + 2] = 1
-        arrays["label_mask"][row, np.add(labelled, 1)] = 1
+    for row, (ids, places) in enumerate(windows):
+        arrays["input_ids"][row, : len(ids)] = ids
+        arrays["input_mask"][row, : len(ids)] = 1
+        arrays["label_mask"][row, places] = 1
     numbers = {label: number for number, label in enumerate(labels)}
     arrays["label_ids"][arrays["label_mask"] == 1] = [
-        0 if tag is None else numbers[tag]
+        numbers.get(tag, 0)
         for file in files
         for sentence in file.sentences
         for tag in sentence.tags or [None] * len(sentence.words)

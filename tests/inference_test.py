@@ -79,3 +79,26 @@ def test_an_untrained_head_is_said(tmp_path, caplog):
         )
     (message,) = [record.getMessage() for record in caplog.records]
     assert "output_weights" in message and "untrained head" in message
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 5])
+def test_sequences_in_their_order_without_padding_to_a_maximum(batch_size):
+    shapes = []
+
+    def forward(batch):
+        ids = batch["input_ids"]
+        tf.py_function(lambda ids: shapes.append(tuple(ids.shape)), [ids], [])
+        return tf.where(batch["input_mask"] > 0, ids, -1)
+
+    lengths = [3, 1, 4, 1, 5]
+    rows = [([i] * n, [0] * n) for i, n in enumerate(lengths)]
+    results = inference.Sequences(forward, batch_size)(rows)
+    for number, (length, result) in enumerate(zip(lengths, results, strict=True)):
+        assert result.tolist() == [number] * length + [-1] * (len(result) - length)
+    in_order = {
+        1: [(1, 1), (1, 1), (1, 3), (1, 4), (1, 5)],
+        2: [(2, 1), (2, 4), (1, 5)],
+        5: [(5, 5)],
+    }
+    assert shapes == in_order[batch_size]
+    assert inference.Sequences(forward, batch_size)([]) == []

@@ -71,13 +71,13 @@ def test_answers_are_in_the_order_of_the_texts(run, pairs):
 def test_short_texts_are_not_padded_to_the_maximum(run, monkeypatch):
     predictor = text_classification.load(run)
     shapes = []
-    forward = predictor._forward
+    forward = predictor._logits._forward
 
     def watched(batch):
         shapes.append(tuple(batch["input_ids"].shape))
         return forward(batch)
 
-    monkeypatch.setattr(predictor, "_forward", watched)
+    monkeypatch.setattr(predictor._logits, "_forward", watched)
     predictor.predict(["the cat", "the cat sat", "the"])
     longest = len(predictor.tokenizer.encode("the cat sat")) + 2
     assert shapes == [(3, longest)]

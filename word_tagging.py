@@ -1,0 +1,161 @@
+"""A fine-tuned tagger of words that stays loaded.
+
+import word_tagging
+
+predictor = word_tagging.load("conll")  # an output folder of run_ner.py
+predictor.predict([["Ada", "lives", "in", "Paris"]])  # lists of words
+predictor.predict(["Ada lives in Paris"])  # texts with spaces between the words
+# [[{"word": "Ada", "tag": "B-PER", "score": 0.99}, ...]]
+"""
+
+import dataclasses
+import os
+
+import numpy as np
+
+import inference
+import run_directory
+from data import ner, tokenization
+from modeling import config as config_lib
+from modeling import losses, models
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What an output folder of run_ner.py says about its model.
+
+    Attributes:
+        model_dir: str, the folder.
+        config: BertConfig.
+        labels: tuple of str, tags in BIO.
+        do_lower_case: bool.
+        max_seq_length: int, of a window; longer sentences have several.
+        document_context: bool, the windows were filled with the sentences around.
+        vocab_file: str.
+        init_checkpoint: str or None, what the run started from.
+    """
+
+    model_dir: str
+    config: config_lib.BertConfig
+    labels: tuple[str, ...]
+    do_lower_case: bool
+    max_seq_length: int
+    document_context: bool
+    vocab_file: str
+    init_checkpoint: str | None
+
+    def load_model(self):
+        """The models.BertForTokenClassification of the run.
+
+        Raises:
+            ValueError: there are no weights.
+        """
+        model = models.BertForTokenClassification(self.config, len(self.labels))
+        inference.load_trained(model, self.model_dir, self.init_checkpoint)
+        return model
+
+
+def read_run(model_dir):
+    """The Run of an output folder of run_ner.py.
+
+    Raises:
+        ValueError: the folder is not one of run_ner.py.
+    """
+    identity, settings = run_directory.read(model_dir, "run_ner")
+    return Run(
+        str(model_dir),
+        config_lib.BertConfig.from_dict(identity["config"]),
+        tuple(identity["labels"]),
+        identity["do_lower_case"],
+        settings["max_seq_length"],
+        settings["document_context"],
+        os.path.join(model_dir, "vocab.txt"),
+        settings["init_checkpoint"],
+    )
+
+
+class Predictor:
+    """Tags the words of sentences of any length.
+
+    Args:
+        model: models.BertForTokenClassification.
+        run: Run.
+        batch_size: int, windows at a time.
+    """
+
+    def __init__(self, model, run, batch_size=16):
+        self.run = run
+        self.tokenizer = tokenization.FullTokenizer(run.vocab_file, run.do_lower_case)
+        self._logits = inference.Sequences(
+            lambda batch: model(batch, training=False)["logits"], batch_size
+        )
+
+    def predict(self, sentences, of_one_document=False):
+        """The tag of every word.
+
+        Args:
+            sentences: list; each is a list of words, str, or a text whose words stand
+                between white space.
+            of_one_document: bool, they follow one another, and each is read with
+                those around, as `run_ner.py --document_context` does; otherwise each
+                is read by itself.
+        Returns:
+            for each sentence a list with a dict for each word: word, tag and score,
+            which is the tag's probability.
+        Raises:
+            ValueError: it is one text, not a list.
+        """
+        sentences = _split(sentences)
+        answers = []
+        for words, logits in zip(
+            sentences, self.logits(sentences, of_one_document), strict=True
+        ):
+            rows = zip(words, losses.softmax(logits).numpy(), strict=True)
+            answers.append(
+                [
+                    {
+                        "word": word,
+                        "tag": self.run.labels[probabilities.argmax()],
+                        "score": float(probabilities.max()),
+                    }
+                    for word, probabilities in rows
+                ]
+            )
+        return answers
+
+    def logits(self, sentences, of_one_document=False):
+        """list of float32 [words, labels]; arguments as for `predict`."""
+        sentences = _split(sentences)
+        documents = [sentences] if of_one_document else [[words] for words in sentences]
+        windows = [
+            window
+            for document in documents
+            for window in ner.document_windows(
+                document, self.run.max_seq_length, self.tokenizer
+            )
+        ]
+        outputs = self._logits([(ids, [0] * len(ids)) for ids, _ in windows])
+        # Over all windows these are the words in order.
+        of_words = [
+            output[places] for output, (_, places) in zip(outputs, windows, strict=True)
+        ]
+        of_words.append(np.zeros([0, len(self.run.labels)], np.float32))
+        ends = np.cumsum([len(words) for words in sentences], dtype=int)
+        return np.split(np.concatenate(of_words), ends)[:-1]
+
+
+def _split(sentences):
+    """Lists of words."""
+    if isinstance(sentences, str):
+        raise ValueError("expected a list of sentences, not one text")
+    return [s.split() if isinstance(s, str) else list(s) for s in sentences]
+
+
+def load(model_dir, batch_size=16):
+    """The Predictor of an output folder of run_ner.py, with the run's settings.
+
+    Raises:
+        ValueError: the folder is not one of run_ner.py, or holds no weights.
+    """
+    run = read_run(model_dir)
+    return Predictor(run.load_model(), run, batch_size)
