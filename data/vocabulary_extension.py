@@ -97,7 +97,8 @@ def old_pieces(
                 "in the new one; new entries must come after the old ones, or in the "
                 "place of [unused] ones"
             )
-    new = sorted(new_vocab.keys() - old_vocab.keys(), key=new_vocab.__getitem__)
+    # A blank line is no entry that could stand in a text.
+    new = sorted(new_vocab.keys() - old_vocab.keys() - {""}, key=new_vocab.__getitem__)
     return dict(_cut(new, old_vocab))
 
 

@@ -106,7 +106,7 @@ def test_pieces_before():
     old = {**VOCAB, "[unused0]": 11, "[unused1]": 12, "##bc": 13}
     new = dict(old)
     del new["[unused0]"]
-    new |= {"abba": 11, "ax": 14, "##abc": 15, "##x": 16, "##aa": 17, "##": 18}
+    new |= {"abba": 11, "ax": 14, "##abc": 15, "##x": 16, "##aa": 17, "##": 18, "": 19}
     found = vocabulary_extension.old_pieces(old, new)
     assert list(found.items()) == [
         ("abba", ["ab", "##b", "##a"]),
