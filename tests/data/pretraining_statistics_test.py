@@ -2,11 +2,22 @@
 
 import functools
 import json
+import random
 
 import numpy as np
 import pytest
 
-from data import corpus, masking, pretraining, text_files, tokenization
+from benchmarks import plain_pretraining
+from data import (
+    batching,
+    corpus,
+    masking,
+    pretraining,
+    records,
+    text_files,
+    tokenization,
+)
+from tests import scripts
 
 
 def compare(ours, theirs, statistic):
@@ -85,45 +96,12 @@ STATISTICS = {
 }
 
 
-def check_statistics(golden, tokenizer, number, num_seeds):
-    stats = json.loads((golden / "pretraining_stats.json").read_text())
-    config = stats["configs"][number]
-    vocab = tokenizer.vocab
-    path = str(golden / stats["corpus"])
-    chunks = corpus.make_chunks([(path, text_files.read_documents(path))])
-    tokens = [corpus.tokenize(chunk, tokenizer.encode) for chunk in chunks]
-    pool = corpus.make_pool(0, tokens)
-    per_document = np.diff(pool.sentence_starts[pool.document_starts])
-    assert per_document.tolist() == stats["tokens_per_document"]
-    group = masking.by_token
-    if config["do_whole_word_mask"]:
-        is_continuation = masking.find_continuations(vocab)
-        group = functools.partial(masking.by_word, is_continuation=is_continuation)
-    scheme = masking.Scheme(
-        len(vocab),
-        vocab["[MASK]"],
-        (vocab["[CLS]"], vocab["[SEP]"]),
-        config["max_predictions_per_seq"],
-        config["masked_lm_prob"],
-        group,
-    )
+def check_statistics(config, num_seeds, make_instances):
+    """make_instances: function of a seed, giving the features of a run's instances."""
     percentiles = {q: config["sequence_length"][f"p{q}"] for q in (10, 50, 90)}
-    runs = []
-    for seed in range(num_seeds):
-        settings = pretraining.Settings(
-            vocab["[CLS]"],
-            vocab["[SEP]"],
-            scheme,
-            config["max_seq_length"],
-            config["short_seq_prob"],
-            seed,
-        )
-        passes = []
-        for epoch in range(config["dupe_factor"]):
-            pairs, keys = pretraining.sample_pairs(pool, epoch, settings)
-            passes += pretraining.make_instances(pool, pairs, keys, settings)
-        instances = {k: np.concatenate([p[k] for p in passes]) for k in passes[0]}
-        runs.append(measure(instances, percentiles.values()))
+    runs = [
+        measure(make_instances(seed), percentiles.values()) for seed in range(num_seeds)
+    ]
     runs = np.array(runs)
 
     def apart(value, statistic):
@@ -148,6 +126,21 @@ def check_statistics(golden, tokenizer, number, num_seeds):
     assert max(distances.values()) < 4, distances
 
 
+def read_config(golden, number):
+    stats = json.loads((golden / "pretraining_stats.json").read_text())
+    return stats, stats["configs"][number]
+
+
+def read_pool(golden, stats, tokenizer):
+    path = str(golden / stats["corpus"])
+    chunks = corpus.make_chunks([(path, text_files.read_documents(path))])
+    tokens = [corpus.tokenize(chunk, tokenizer.encode) for chunk in chunks]
+    pool = corpus.make_pool(0, tokens)
+    per_document = np.diff(pool.sentence_starts[pool.document_starts])
+    assert per_document.tolist() == stats["tokens_per_document"]
+    return pool
+
+
 @pytest.fixture(scope="module")
 def tokenizer(golden):
     return tokenization.FullTokenizer(str(golden.parents[1] / "sample_data/vocab.txt"))
@@ -155,4 +148,105 @@ def tokenizer(golden):
 
 @pytest.mark.parametrize("number", range(8))
 def test_statistics_are_the_originals(golden, tokenizer, number):
-    check_statistics(golden, tokenizer, number, num_seeds=500)
+    stats, config = read_config(golden, number)
+    pool, vocab = read_pool(golden, stats, tokenizer), tokenizer.vocab
+    group = masking.by_token
+    if config["do_whole_word_mask"]:
+        is_continuation = masking.find_continuations(vocab)
+        group = functools.partial(masking.by_word, is_continuation=is_continuation)
+    scheme = masking.Scheme(
+        len(vocab),
+        vocab["[MASK]"],
+        (vocab["[CLS]"], vocab["[SEP]"]),
+        config["max_predictions_per_seq"],
+        config["masked_lm_prob"],
+        group,
+    )
+
+    def make_instances(seed):
+        settings = pretraining.Settings(
+            vocab["[CLS]"],
+            vocab["[SEP]"],
+            scheme,
+            config["max_seq_length"],
+            config["short_seq_prob"],
+            seed,
+        )
+        passes = []
+        for epoch in range(config["dupe_factor"]):
+            pairs, keys = pretraining.sample_pairs(pool, epoch, settings)
+            passes += pretraining.make_instances(pool, pairs, keys, settings)
+        return {k: np.concatenate([p[k] for p in passes]) for k in passes[0]}
+
+    check_statistics(config, 500, make_instances)
+
+
+@pytest.mark.parametrize(("num_workers", "number"), [(1, 0), (2, 3)])
+@pytest.mark.slow
+def test_statistics_of_the_files_are_the_originals(
+    golden, tmp_path, num_workers, number
+):
+    """Through the whole of the script, by several processes."""
+    stats, config = read_config(golden, number)
+    flags = {
+        "input_file": golden / stats["corpus"],
+        "vocab_file": golden.parents[1] / "sample_data/vocab.txt",
+        "num_workers": num_workers,
+        "overwrite": True,
+    }
+    names = ("max_seq_length", "max_predictions_per_seq", "dupe_factor")
+    names += ("masked_lm_prob", "short_seq_prob", "do_whole_word_mask")
+    flags |= {name: config[name] for name in names}
+    spec = records.pretraining_spec(*(config[name] for name in names[:2]))
+
+    def make_instances(seed):
+        path = tmp_path / "a.tfrecord"
+        scripts.succeed(
+            "create_pretraining_data.py", **flags, output_file=path, random_seed=seed
+        )
+        return batching.read_all([str(path)], spec)
+
+    check_statistics(config, 40, make_instances)
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_the_plain_way_has_the_statistics_of_the_original(golden, tokenizer, number):
+    """What benchmarks/pretraining_data.py compares with."""
+    stats, config = read_config(golden, number)
+    assert not config["do_whole_word_mask"]
+    lengths = config["max_seq_length"], config["max_predictions_per_seq"]
+    lines = (golden / stats["corpus"]).read_text("utf-8").split("\n")
+    words = list(tokenizer.vocab)
+
+    def make_instances(seed):
+        rng = random.Random(seed)
+        documents = plain_pretraining.read(lines, tokenizer.tokenize, rng)
+        instances = []
+        for _ in range(config["dupe_factor"]):
+            instances += plain_pretraining.one_pass(documents, words, *lengths, rng)
+        return as_arrays(instances, tokenizer, *lengths)
+
+    check_statistics(config, 200, make_instances)
+
+
+def as_arrays(instances, tokenizer, max_seq_length, max_predictions_per_seq):
+    def padded(rows, length):
+        return np.array([list(row) + [0] * (length - len(row)) for row in rows])
+
+    def ids(name):
+        return [tokenizer.convert_tokens_to_ids(getattr(i, name)) for i in instances]
+
+    counts = np.array([len(i.positions) for i in instances])
+    return {
+        "input_ids": padded(ids("tokens"), max_seq_length),
+        "input_mask": padded([[1] * len(i.tokens) for i in instances], max_seq_length),
+        "segment_ids": padded([i.segment_ids for i in instances], max_seq_length),
+        "masked_lm_positions": padded(
+            [i.positions for i in instances], max_predictions_per_seq
+        ),
+        "masked_lm_ids": padded(ids("labels"), max_predictions_per_seq),
+        "masked_lm_weights": (
+            np.arange(max_predictions_per_seq) < counts[:, None]
+        ).astype(np.float32),
+        "next_sentence_labels": np.array([[i.is_random_next] for i in instances], int),
+    }
