@@ -4,11 +4,13 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+import choosing
 import question_answering
 import run_directory
 import text_classification
+import word_tagging
 from data import targets
-from serving import classification, saved_model
+from serving import classification, multiple_choice, saved_model, tagging
 from serving import question_answering as serving_question_answering
 
 TOLERANCE = 1e-5  # difference of a logit, or relative to it where it is above 1
@@ -18,6 +20,11 @@ CLASSIFIERS = {
     targets.Kind.CLASS: classification.TextClassifier,
     targets.Kind.MULTI_LABEL: classification.TextTagger,
     targets.Kind.NUMBER: classification.TextRegressor,
+}
+# What serves a model that chooses, by the task it was trained on.
+CHOOSERS = {
+    "swag": multiple_choice.SwagChooser,
+    "arct": multiple_choice.ArctChooser,
 }
 
 
@@ -43,12 +50,37 @@ def _question_answering(model_dir):
     )
 
 
+def _tagger(model_dir):
+    run = word_tagging.read_run(model_dir)
+    if run.document_context:
+        logging.warning(
+            "the run read each sentence with those around it; the export reads it by "
+            "itself"
+        )
+    return tagging.WordTagger(
+        run.load_model(),
+        run.labels,
+        run.vocab_file,
+        run.do_lower_case,
+        run.max_seq_length,
+    )
+
+
+def _chooser(model_dir):
+    run = choosing.read_run(model_dir)
+    return CHOOSERS[run.task](
+        run.load_model(), run.vocab_file, run.do_lower_case, run.max_seq_length
+    )
+
+
 # By the script that made the folder: function of the folder, giving the server, a
 # tf.Module for `saved_model.save`. Its `differences` compares the signatures of what
 # was written with the model in memory, by way of our Python code, and yields floats.
 SERVERS = {
     "run_classifier": _classifier,
+    "run_ner": _tagger,
     "run_squad": _question_answering,
+    "run_swag": _chooser,
 }
 
 

@@ -58,9 +58,12 @@ def assign(model, weights):
         variable.assign(weights[name])
 
 
-def randomize(model, seed):
-    """Sets random weights; returns them as a dict for the NumPy reference."""
-    num_labels = getattr(model, "num_labels", None)
+def randomize(model, seed, num_labels=None):
+    """Sets random weights; returns them as a dict for the NumPy reference.
+
+    `num_labels` is of a classifier that does not say by itself.
+    """
+    num_labels = num_labels or getattr(model, "num_labels", None)
     rng = np.random.default_rng(seed)
     weights = numpy_bert.random_weights(model.config, rng, num_labels)
     # The same numbers on both sides: what float32 cannot hold is cut off.
