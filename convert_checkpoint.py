@@ -8,13 +8,15 @@ Heads go along: masked LM, next sentence, classifier, question answering. Optimi
 state stays behind. There and back again gives the same bits.
 """
 
+import dataclasses
+
 import common_flags
 
 from absl import flags
 
 import model_files
-from data import tokenization
-from modeling import checkpoint, huggingface
+from data import classification, tokenization
+from modeling import checkpoint, huggingface, huggingface_config
 
 FLAGS = flags.FLAGS
 
@@ -51,7 +53,8 @@ def define_flags() -> None:
         "labels_file",
         None,
         "Names of a classifier's labels as a JSON list; by default those of the input "
-        "(config.json or labels.json), if it has any.",
+        "(config.json or labels.json), if it has any. Where these are the same in "
+        "another order, the outputs move with their names.",
     )
     flags.DEFINE_bool("overwrite", False, "Write into a folder that holds files.")
 
@@ -60,7 +63,7 @@ def find_lower_case(folder: str) -> bool:
     """What the files beside the weights say about lower-casing; True if nothing."""
     for name in ("tokenizer_config.json", "model.json"):
         if path := model_files.find(None, folder, name):
-            value = huggingface.read_json(path).get("do_lower_case")
+            value = huggingface_config.read_json(path).get("do_lower_case")
             if value is not None:
                 return value
     return True
@@ -98,6 +101,15 @@ def notes(config, vocab_file: str | None, target: str) -> list[str]:
     return [f"note: {note}" for note in found]
 
 
+def name_outputs(weights, head, labels_file: str):
+    """(weights, head) with the labels of a file; outputs keep the names they had."""
+    labels = classification.read_labels(labels_file, at_least=1)
+    if head.labels and len(head.labels) == len(weights.get("output_bias", ())):
+        moved = model_files.reorder_outputs(weights, head.labels, labels)
+        weights = weights if moved is None else moved
+    return weights, dataclasses.replace(head, labels=labels)
+
+
 def convert(
     source: str,
     output: str,
@@ -116,22 +128,22 @@ def convert(
             not fit, or the output cannot be written. Then nothing was written.
     """
     weights, config = model_files.read_model(source, bert_config_file)
-    architecture, labels = model_files.find_head(source, labels_file)
-    num_labels = len(weights.get("output_bias", ()))
-    huggingface.check_labels(labels, num_labels)
+    head = model_files.find_head(source)
+    if labels_file:
+        weights, head = name_outputs(weights, head, labels_file)
+    huggingface_config.check_labels(head.labels, len(weights.get("output_bias", ())))
     folder = model_files.folder_of(source)
     vocab_file = model_files.find(vocab_file, folder, "vocab.txt")
     if vocab_file:
         model_files.check(config, 1, vocab_file)
     if target == "tf1":
-        labels = labels if num_labels else None
-        model_files.write_tf1(output, weights, config, vocab_file, labels)
+        model_files.write_tf1(output, weights, config, vocab_file, head)
     else:
         if do_lower_case is None:
             do_lower_case = find_lower_case(folder)
         tokenization.validate_case_matches_checkpoint(do_lower_case, source)
         tokenizer = (vocab_file, do_lower_case) if vocab_file else None
-        huggingface.write(output, weights, config, tokenizer, labels, architecture)
+        huggingface.write(output, weights, config, tokenizer, head)
     title = f"{checkpoint.locate(source)} -> {output} ({target})"
     return "\n".join([title, table(weights), *notes(config, vocab_file, target)])
 

@@ -18,7 +18,7 @@ from absl import flags
 
 import model_files
 from data import tokenization, vocabulary_extension
-from modeling import checkpoint, huggingface, vocabulary_growth
+from modeling import checkpoint, huggingface_config, vocabulary_growth
 
 FLAGS = flags.FLAGS
 
@@ -89,9 +89,8 @@ def grow(
             not fit, or the output cannot be written. Then nothing was written.
     """
     weights, config = model_files.read_model(source, bert_config_file)
-    _, labels = model_files.find_head(source)
-    num_labels = len(weights.get("output_bias", ()))
-    huggingface.check_labels(labels, num_labels)
+    head = model_files.find_head(source)
+    huggingface_config.check_labels(head.labels, len(weights.get("output_bias", ())))
     old_vocab = read_old_vocab(source, old_vocab_file, config.vocab_size)
     new_vocab = tokenization.load_vocab(vocab_file)
     pieces = vocabulary_extension.old_pieces(old_vocab, new_vocab)
@@ -105,8 +104,7 @@ def grow(
     vocab_size = max(config.vocab_size, 1 + max(new_vocab.values()))
     weights = vocabulary_growth.grow(weights, sources, vocab_size)
     config = dataclasses.replace(config, vocab_size=vocab_size)
-    labels = labels if num_labels else None
-    model_files.write_tf1(output, weights, config, vocab_file, labels)
+    model_files.write_tf1(output, weights, config, vocab_file, head)
     title = f"{checkpoint.locate(source)} -> {output}"
     return "\n".join([title, *describe(pieces, len(old_vocab), vocab_size)])
 

@@ -1,12 +1,13 @@
 """The files that make a model, config and vocabulary, found and held together."""
 
+import dataclasses
 import hashlib
 import json
 import os
 import shutil
 
-from data import classification, tokenization
-from modeling import checkpoint, huggingface, weight_shapes
+from data import classification, targets, tokenization
+from modeling import checkpoint, huggingface, huggingface_config, weight_shapes
 from modeling import config as config_lib
 
 # Heads whose weights alone do not tell them from a classifier's.
@@ -14,6 +15,14 @@ _ARCHITECTURE_OF_SCRIPT = {
     "run_ner": "BertForTokenClassification",
     "run_swag": "BertForMultipleChoice",
 }
+# What transformers calls the kinds of label of run_classifier.py.
+_PROBLEM_TYPES = {
+    targets.Kind.CLASS: "single_label_classification",
+    targets.Kind.MULTI_LABEL: "multi_label_classification",
+    targets.Kind.NUMBER: "regression",
+}
+# Beside a TF1 checkpoint: what its weights and labels.json do not say of the head.
+_HEAD_FILE = "head.json"
 
 
 def read_config(bert_config_file, init_checkpoint, output_dir=None):
@@ -27,8 +36,10 @@ def read_config(bert_config_file, init_checkpoint, output_dir=None):
         ValueError: neither says it.
     """
     if bert_config_file:
-        if huggingface.is_config(bert_config_file):  # in which "gelu" is another one
-            return huggingface.read_config(bert_config_file)
+        if huggingface_config.is_config(
+            bert_config_file
+        ):  # in which "gelu" is another one
+            return huggingface_config.read_config(bert_config_file)
         return config_lib.BertConfig.from_json_file(bert_config_file)
     for place in filter(None, (init_checkpoint, output_dir)):
         config = checkpoint.read_config(place)
@@ -94,19 +105,50 @@ def find(path, folder, name):
     return path or (beside if os.path.isfile(beside) else None)
 
 
-def find_head(source, labels_file=None):
-    """(transformers class, names of the labels), each None where nothing says it."""
+def find_head(source):
+    """The huggingface_config.Head of a checkpoint, by what lies beside it.
+
+    Raises:
+        ValueError: it cannot be understood; names the file.
+    """
     folder = folder_of(source)
-    architecture = labels = None
+    head = huggingface_config.Head()
     config_file = find(None, folder, "config.json")
     if config_file and huggingface.is_weights_file(checkpoint.locate(source)):
-        architecture, labels = huggingface.read_architecture(config_file)
+        head = huggingface_config.read_head(config_file)
+    elif path := find(None, folder, _HEAD_FILE):
+        values = huggingface_config.read_json(path)
+        head = huggingface_config.Head(
+            values.get("architecture"), problem_type=values.get("problem_type")
+        )
     if path := find(None, folder, "model.json"):  # of a run of ours
-        script = huggingface.read_json(path).get("script")
-        architecture = _ARCHITECTURE_OF_SCRIPT.get(script)
-    if path := find(labels_file, folder, "labels.json"):
-        labels = classification.read_labels(path)
-    return architecture, labels
+        values = huggingface_config.read_json(path)
+        head = huggingface_config.Head(
+            _ARCHITECTURE_OF_SCRIPT.get(values.get("script")),
+            problem_type=_PROBLEM_TYPES.get(values.get("label_type")),
+        )
+    if path := find(None, folder, "labels.json"):
+        labels = classification.read_labels(path, at_least=1)
+        head = dataclasses.replace(head, labels=labels)
+    return head
+
+
+def reorder_outputs(weights, labels, wanted):
+    """Moves the outputs of a classifier to where another order has their labels.
+
+    Args:
+        weights: {TF1 name: np.ndarray}.
+        labels: names of the outputs, in their order.
+        wanted: names in the order asked for. Upper and lower case are one.
+    Returns:
+        {TF1 name: np.ndarray}, or None if the names are not the same.
+    """
+    labels, wanted = ([name.casefold() for name in x] for x in (labels, wanted))
+    if sorted(labels) != sorted(wanted) or len(set(labels)) < len(labels):
+        return None
+    rows = [labels.index(name) for name in wanted]
+    names = ("output_weights", "output_bias")
+    return weights | {name: weights[name][rows] for name in names}
 
 
 def check_output(folder, overwrite):
@@ -121,16 +163,33 @@ def check_output(folder, overwrite):
         raise ValueError(f"{folder} holds files; give --overwrite to add to it")
 
 
-def write_tf1(folder, weights, config, vocab_file=None, labels=None):
-    """Writes the files of a released model, and labels.json if there are names."""
+def write_tf1(folder, weights, config, vocab_file, head):
+    """Writes the files of a released model, and what there is to say of its head.
+
+    Args:
+        folder: str.
+        weights: {TF1 name: np.ndarray}.
+        config: BertConfig.
+        vocab_file: str or None.
+        head: huggingface_config.Head. Its labels become labels.json, and what neither
+            they nor the weights say becomes head.json.
+    """
+    has_outputs = "output_bias" in weights
     with huggingface.staged_folder(folder) as staged:
         prefix = os.path.join(staged, "bert_model.ckpt")
         checkpoint.write_tf1(prefix, weights, update_state=False)
         (staged / "bert_config.json").write_text(config.to_json_string(), "utf-8")
         if vocab_file:
             shutil.copyfile(vocab_file, staged / "vocab.txt")
-        if labels:
-            classification.write_labels(staged / "labels.json", labels)
+        if head.labels and has_outputs:
+            classification.write_labels(staged / "labels.json", head.labels)
+        rest = {"problem_type": head.problem_type, "architecture": head.architecture}
+        if head.architecture == huggingface.architecture_of(weights):
+            del rest["architecture"]
+        rest = {key: value for key, value in rest.items() if value}
+        if rest and has_outputs:
+            text = json.dumps(rest, indent=2, sort_keys=True) + "\n"
+            (staged / _HEAD_FILE).write_text(text, "utf-8")
 
 
 def fingerprint(path):

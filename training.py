@@ -183,12 +183,17 @@ class Trainer:
         return True
 
     def start(self, output_dir, init_checkpoint, skip_mismatched_heads=False):
-        """Resumes from the folder's latest checkpoint, or loads the initial one."""
+        """Resumes from the folder's latest checkpoint, or loads the initial one.
+
+        See `inference.load` about labels in another order.
+        """
         if self.restore(output_dir):
             if init_checkpoint:
                 logging.info("--init_checkpoint=%s is not used", init_checkpoint)
         elif init_checkpoint:
-            inference.load(self.model, init_checkpoint, skip_mismatched_heads)
+            inference.load(
+                self.model, init_checkpoint, skip_mismatched_heads, output_dir
+            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -140,12 +140,12 @@ def write_labels(path: str | pathlib.Path, labels: Sequence[str]) -> None:
     os.replace(unfinished, path)
 
 
-def read_labels(path: str | pathlib.Path) -> tuple[str, ...]:
+def read_labels(path: str | pathlib.Path, at_least: int = 2) -> tuple[str, ...]:
     """Reads what `write_labels` wrote.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is not a list of distinct strings.
+        ValueError: it is not a list of distinct strings, at least so many.
     """
     text = "".join(line for _, line in tables.read_lines(path))
     try:
@@ -155,7 +155,9 @@ def read_labels(path: str | pathlib.Path) -> tuple[str, ...]:
     if (
         not isinstance(labels, list)
         or not all(isinstance(label, str) for label in labels)
-        or not 2 <= len(labels) == len(set(labels))
+        or not at_least <= len(labels) == len(set(labels))
     ):
-        raise ValueError(f"{path} must be a JSON list of two or more distinct strings")
+        raise ValueError(
+            f"{path} must be a JSON list of {at_least} or more distinct strings"
+        )
     return tuple(labels)

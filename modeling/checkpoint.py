@@ -15,7 +15,7 @@ import re
 import tensorflow as tf
 
 from modeling import config as config_lib
-from modeling import huggingface, weight_shapes
+from modeling import huggingface, huggingface_config, weight_shapes
 
 # What training adds to a checkpoint, besides the weights.
 _SLOT = re.compile(r"(.*/adam_[mv]|global_step)$")
@@ -164,8 +164,8 @@ def read_config(path):
     paths = [p for p in paths if os.path.isfile(p)]
     if path.endswith(".json") and not huggingface.is_weights_file(path):
         paths = [path]
-    if paths and huggingface.is_config(paths[0]):
-        return huggingface.read_config(paths[0])
+    if paths and huggingface_config.is_config(paths[0]):
+        return huggingface_config.read_config(paths[0])
     return config_lib.BertConfig.from_json_file(paths[0]) if paths else None
 
 

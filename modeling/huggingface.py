@@ -14,8 +14,7 @@ import shutil
 import ml_dtypes  # noqa: F401  (teaches numpy bfloat16, which safetensors asks for)
 import safetensors.numpy
 
-from modeling import config as config_lib
-from modeling import huggingface_names, torch_pickle
+from modeling import huggingface_config, huggingface_names, torch_pickle
 
 # Where a folder keeps its weights; the first that is there is read.
 WEIGHT_FILES = (
@@ -25,40 +24,11 @@ WEIGHT_FILES = (
     "pytorch_model.bin.index.json",
 )
 
-# Hugging Face's activation, ours. The first row with our name is the one written.
-_ACTIVATIONS = (
-    ("gelu", "gelu_exact"),
-    ("gelu_python", "gelu_exact"),
-    ("gelu_new", "gelu"),
-    ("gelu_pytorch_tanh", "gelu"),
-    ("gelu_python_tanh", "gelu"),
-    ("gelu_accurate", "gelu"),
-    ("gelu_fast", "gelu"),
-    ("relu", "relu"),
-    ("tanh", "tanh"),
-    ("linear", "linear"),
-)
-
-# What Hugging Face takes where config.json says nothing and our default is another.
-_DEFAULTS = {"vocab_size": 30522, "type_vocab_size": 2, "hidden_act": "gelu"}
-
-# Keys that change the arithmetic, and the value under which the model is BERT.
-_MEANS_BERT = {
-    "model_type": "bert",
-    "position_embedding_type": "absolute",
-    "is_decoder": False,
-    "is_encoder_decoder": False,
-    "add_cross_attention": False,
-    "pruned_heads": {},
-    "quantization_config": None,
-}
-
 # What the model is called if it has this variable; the first that is there counts.
 _ARCHITECTURES = (
     ("output_weights", "BertForSequenceClassification"),
     ("cls/squad/output_weights", "BertForQuestionAnswering"),
 )
-_WITH_LABELS = ("BertForSequenceClassification", "BertForTokenClassification")
 
 
 def is_weights_file(path):
@@ -68,78 +38,13 @@ def is_weights_file(path):
     )
 
 
-def read_json(path):
-    """The object in a JSON file; ValueError, with the path, if there is none."""
-    try:
-        values = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not a JSON file: {error}") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} must hold a JSON object, got {values!r:.40}")
-    return values
-
-
-def is_config(path):
-    """Whether a JSON file is Hugging Face's, and not a `bert_config.json`."""
-    return bool({"model_type", "architectures"} & read_json(path).keys())
-
-
-def read_config(path):
-    """Reads a `config.json` as a BertConfig.
-
-    Args:
-        path: str, the file.
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is no JSON object, or says something that BERT does not have.
-    """
-    values = _DEFAULTS | read_json(path)
-    expected = _MEANS_BERT | {"embedding_size": values.get("hidden_size", 768)}
-    for key, value in expected.items():
-        if values.get(key, value) not in (value, None):
-            raise ValueError(
-                f"{path}: {key} is {values[key]!r}, which BERT does not have; only "
-                f"{value!r} can be read"
-            )
-    architecture = (values.get("architectures") or ["BertModel"])[0]
-    if "model_type" not in values and not architecture.startswith("Bert"):
-        raise ValueError(f"{path}: the model is a {architecture}, not a BERT")
-    if values["hidden_act"] not in dict(_ACTIVATIONS):
-        raise ValueError(
-            f"{path}: hidden_act {values['hidden_act']!r} is not supported; it must be "
-            f"one of {', '.join(dict(_ACTIVATIONS))}"
-        )
-    values["hidden_act"] = dict(_ACTIVATIONS)[values["hidden_act"]]
-    fields = [field.name for field in dataclasses.fields(config_lib.BertConfig)]
-    known = {key: values[key] for key in fields if key in values and key != "extra"}
-    try:
-        return config_lib.BertConfig(**known)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
-def read_architecture(path):
-    """(class name or None, label names or None) from a `config.json`.
-
-    Names that only number the labels (`LABEL_0`) count as none.
-    """
-    values = read_json(path)
-    architecture = (values.get("architectures") or [None])[0]
-    names = values.get("id2label") or {}
-    numbers = [str(index) for index in range(len(names))]
-    if set(names) != set(numbers):
-        raise ValueError(f"{path}: id2label must number the labels from 0, got {names}")
-    labels = [names[number] for number in numbers]
-    if labels == [f"LABEL_{number}" for number in numbers]:
-        labels = None
-    return architecture, labels
-
-
 def _read_tensors(path):
     """{Hugging Face name: array} of one file, or of the shards that an index lists."""
     path = pathlib.Path(path)
     if path.name.endswith(".index.json"):
-        shards = sorted(set(read_json(path).get("weight_map", {}).values()))
+        shards = sorted(
+            set(huggingface_config.read_json(path).get("weight_map", {}).values())
+        )
         if not shards or any(os.sep in shard for shard in shards):
             raise ValueError(f"{path} must list files of its own folder in weight_map")
         parts = [_read_tensors(path.parent / shard) for shard in shards]
@@ -183,42 +88,6 @@ def architecture_of(weights):
     }[masked_lm, next_sentence]
 
 
-def check_labels(labels, num_labels):
-    """Raises ValueError if a classifier of that size cannot have these names."""
-    if labels and num_labels and len(labels) != num_labels:
-        raise ValueError(
-            f"the classifier has {num_labels} labels, but {len(labels)} names are "
-            f"given: {', '.join(labels)}"
-        )
-
-
-def config_values(config, architecture, num_labels=None, labels=None):
-    """What `config.json` says.
-
-    Args:
-        config: BertConfig.
-        architecture: str, a class of transformers.
-        num_labels: int, or None for a model without labels.
-        labels: list of str, names of the labels; without them they are numbered.
-    Raises:
-        ValueError: there are more or fewer names than labels.
-    """
-    values = dataclasses.asdict(config)
-    del values["extra"]
-    written = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS)}
-    values["hidden_act"] = written[config.hidden_act]
-    values |= {"architectures": [architecture], "model_type": "bert"}
-    values["pad_token_id"] = 0
-    if num_labels and architecture in _WITH_LABELS:
-        check_labels(labels, num_labels)
-        labels = labels or [f"LABEL_{index}" for index in range(num_labels)]
-        values["id2label"] = {str(index): name for index, name in enumerate(labels)}
-        values["label2id"] = {name: index for index, name in enumerate(labels)}
-        if num_labels == 1:
-            values["problem_type"] = "regression"
-    return values
-
-
 @contextlib.contextmanager
 def staged_folder(folder):
     """A temporary folder whose files are moved into `folder` if all goes well.
@@ -246,7 +115,7 @@ def staged_folder(folder):
             folder.rmdir()
 
 
-def write(folder, weights, config, tokenizer=None, labels=None, architecture=None):
+def write(folder, weights, config, tokenizer=None, head=None):
     """Writes a folder that transformers loads.
 
     Args:
@@ -254,15 +123,18 @@ def write(folder, weights, config, tokenizer=None, labels=None, architecture=Non
         weights: {TF1 name: np.ndarray}.
         config: BertConfig.
         tokenizer: (path of a vocabulary, do_lower_case), copied into the folder.
-        labels: list of str, names of the labels.
-        architecture: str; by default what the heads in `weights` suggest.
+        head: huggingface_config.Head; by default its architecture is what `weights`
+            suggest.
     Raises:
         OSError: the files could not be written; `folder` is as it was before.
         ValueError: a variable has no Hugging Face name, or labels do not fit.
     """
-    architecture = architecture or architecture_of(weights)
-    num_labels = len(weights.get("output_bias", ()))
-    values = config_values(config, architecture, num_labels, labels)
+    head = head or huggingface_config.Head()
+    architecture = head.architecture or architecture_of(weights)
+    head = dataclasses.replace(head, architecture=architecture)
+    values = huggingface_config.config_values(
+        config, head, len(weights.get("output_bias", ()))
+    )
     tensors = huggingface_names.to_tensors(weights)
     with staged_folder(folder) as staged:
         _write_json(staged / "config.json", values)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import convert_checkpoint
-from modeling import checkpoint, huggingface
+import model_files
+from modeling import checkpoint, huggingface_config, models
 from tests import scripts
 
 
@@ -55,8 +56,8 @@ def test_hugging_face_there_and_back_is_equal(golden, tmp_path, name):
     convert(source, there, "tf1")
     convert(there, back, "huggingface")
     assert_same(checkpoint.read(back), checkpoint.read(source))
-    theirs = huggingface.read_json(source / "config.json")
-    ours = huggingface.read_json(back / "config.json")
+    theirs = huggingface_config.read_json(source / "config.json")
+    ours = huggingface_config.read_json(back / "config.json")
     assert {key: theirs.get(key) for key in ours} == ours
 
 
@@ -90,11 +91,11 @@ def test_notes_about_what_the_original_does_not_know(golden, tmp_path):
     report = convert(folder / "pretraining_gelu", tmp_path / "a", "tf1")
     assert "note: the model uses the exact GELU; bert_config.json says gelu_e" in report
     assert "note: there is no vocab.txt beside the input" in report
-    values = huggingface.read_json(tmp_path / "a" / "bert_config.json")
+    values = huggingface_config.read_json(tmp_path / "a" / "bert_config.json")
     assert values["hidden_act"] == "gelu_exact"
     report = convert(folder / "pretraining_relu", tmp_path / "b", "tf1")
     assert "note: the model's layer_norm_eps is 1e-05; the original's" in report
-    values = huggingface.read_json(tmp_path / "b" / "bert_config.json")
+    values = huggingface_config.read_json(tmp_path / "b" / "bert_config.json")
     assert (values["hidden_act"], values["layer_norm_eps"]) == ("relu", 1e-5)
     report = convert(folder / "pretraining_relu", tmp_path / "c", "huggingface")
     assert "GELU" not in report
@@ -110,18 +111,18 @@ def test_labels_and_case_go_along(golden, tmp_path):
     (first / "tokenizer_config.json").write_text('{"do_lower_case": false}')
 
     convert(first, second, "huggingface")
-    values = huggingface.read_json(second / "tokenizer_config.json")
+    values = huggingface_config.read_json(second / "tokenizer_config.json")
     assert values["do_lower_case"] is False
     convert(first, third, "huggingface", do_lower_case=True)
-    values = huggingface.read_json(third / "tokenizer_config.json")
+    values = huggingface_config.read_json(third / "tokenizer_config.json")
     assert values["do_lower_case"] is True
 
     convert(second, tmp_path / "tf1", "tf1")
     labels = json.loads((tmp_path / "tf1" / "labels.json").read_text())
     assert labels == ["contradiction", "entailment", "neutral"]
     convert(tmp_path / "tf1", tmp_path / "d", "huggingface")
-    _, labels = huggingface.read_architecture(tmp_path / "d" / "config.json")
-    assert labels == ["contradiction", "entailment", "neutral"]
+    head = huggingface_config.read_head(tmp_path / "d" / "config.json")
+    assert head.labels == ("contradiction", "entailment", "neutral")
 
 
 def test_case_of_a_run_of_ours(tmp_path):
@@ -135,8 +136,8 @@ def test_labels_are_given_or_refused(golden, tmp_path, tiny_config):
     labels.write_text('["no", "yes"]')
     given = {"bert_config_file": tiny_config, "labels_file": str(labels)}
     convert(source, tmp_path / "a", "huggingface", **given)
-    _, read = huggingface.read_architecture(tmp_path / "a" / "config.json")
-    assert read == ["no", "yes"]
+    head = huggingface_config.read_head(tmp_path / "a" / "config.json")
+    assert head.labels == ("no", "yes")
     labels.write_text('["no", "perhaps", "yes"]')
     for target in ("tf1", "huggingface"):
         with pytest.raises(
@@ -144,6 +145,103 @@ def test_labels_are_given_or_refused(golden, tmp_path, tiny_config):
         ):
             convert(source, tmp_path / "b", target, **given)
     assert not (tmp_path / "b").exists()
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps(huggingface_config.read_json(path) | changes))
+
+
+def logits_of(folder, inputs):
+    """What our classifier computes of the inputs in a golden folder."""
+    names = ("input_ids", "input_mask", "segment_ids")
+    weights = checkpoint.read(folder)
+    num_labels = len(weights["output_bias"])
+    config = checkpoint.read_config(folder)
+    model = models.BertForSequenceClassification(config, num_labels)
+    checkpoint.assign(model, weights, str(folder))
+    batch = {name: inputs[name].astype(np.int32) for name in names}
+    return model(batch)["logits"].numpy()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem_type", "labels"),
+    [
+        ("classification", "multi_label_classification", ("x", "y", "z")),
+        ("classification", "single_label_classification", None),
+        ("classification", "regression", None),
+        ("regression", "regression", ("similarity",)),
+        ("regression", "multi_label_classification", None),
+    ],
+)
+def test_what_a_head_is_for_goes_along_both_ways(
+    golden, tmp_path, name, problem_type, labels
+):
+    first = tmp_path / "first"
+    shutil.copytree(golden / "hf_tiny" / name, first)
+    edit(first / "config.json", problem_type=problem_type)
+    if labels:
+        id2label = {str(k): label for k, label in enumerate(labels)}
+        label2id = {label: k for k, label in enumerate(labels)}
+        edit(first / "config.json", id2label=id2label, label2id=label2id)
+    convert(first, tmp_path / "tf1", "tf1")
+    convert(tmp_path / "tf1", tmp_path / "second", "huggingface")
+    expected = huggingface_config.read_head(first / "config.json")
+    assert expected.problem_type == problem_type
+    ours = huggingface_config.read_head(tmp_path / "second" / "config.json")
+    assert ours == expected
+
+
+def test_taggers_and_choosers_go_along_both_ways(golden, tmp_path):
+    for name in ("token_classification", "multiple_choice"):
+        source = golden / "hf_tiny" / name
+        convert(source, tmp_path / name / "tf1", "tf1")
+        convert(tmp_path / name / "tf1", tmp_path / name / "hf", "huggingface")
+        assert_same(checkpoint.read(tmp_path / name / "hf"), checkpoint.read(source))
+        expected = huggingface_config.read_head(source / "config.json")
+        ours = huggingface_config.read_head(tmp_path / name / "hf" / "config.json")
+        assert ours == expected
+
+
+@pytest.mark.parametrize(
+    ("label_type", "problem_type"),
+    [
+        ("class", "single_label_classification"),
+        ("multi_label", "multi_label_classification"),
+        ("number", "regression"),
+    ],
+)
+def test_run_says_what_its_head_is_for(golden, tmp_path, label_type, problem_type):
+    run = tmp_path / "run"
+    shutil.copytree(golden / "tiny_tf1_runs" / "classifier_mrpc", run)
+    shutil.copy(golden / "tiny_tf1" / "bert_config.json", run)
+    identity = {"script": "run_classifier", "label_type": label_type}
+    (run / "model.json").write_text(json.dumps(identity))
+    convert(run, tmp_path / "out", "huggingface")
+    head = huggingface_config.read_head(tmp_path / "out" / "config.json")
+    assert head.problem_type == problem_type
+    assert head.architecture == "BertForSequenceClassification"
+
+
+@pytest.mark.parametrize("target", ["tf1", "huggingface"])
+def test_outputs_move_with_their_names(golden, tmp_path, target):
+    source = golden / "hf_tiny" / "classification"  # contradiction, entailment, neutral
+    labels = tmp_path / "labels.json"
+    labels.write_text('["neutral", "contradiction", "entailment"]')
+    convert(source, tmp_path / "moved", target, labels_file=str(labels))
+    golden_values = np.load(source / "expected.npz")
+    theirs = golden_values["logits"]  # as transformers has it
+    moved = logits_of(tmp_path / "moved", golden_values)
+    np.testing.assert_allclose(moved, theirs[:, [2, 0, 1]], rtol=0, atol=2e-5)
+    # Other names are other names, in the order there was.
+    labels.write_text('["a", "b", "c"]')
+    convert(source, tmp_path / "named", target, labels_file=str(labels))
+    named = logits_of(tmp_path / "named", golden_values)
+    np.testing.assert_allclose(named, theirs, rtol=0, atol=2e-5)
+    written = [model_files.find_head(str(tmp_path / n)) for n in ("moved", "named")]
+    assert [head.labels for head in written] == [
+        ("neutral", "contradiction", "entailment"),
+        ("a", "b", "c"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +255,7 @@ def test_labels_are_given_or_refused(golden, tmp_path, tiny_config):
 def test_config_that_does_not_fit_is_refused(
     golden, tmp_path, tiny_config, key, value, complaint
 ):
-    values = huggingface.read_json(tiny_config) | {key: value}
+    values = huggingface_config.read_json(tiny_config) | {key: value}
     wrong = tmp_path / "wrong.json"
     wrong.write_text(json.dumps(values))
     for target in ("tf1", "huggingface"):

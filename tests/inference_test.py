@@ -1,13 +1,17 @@
 """Running over a data set: order, padding rows, which checkpoint is taken."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
+import safetensors.numpy
 import tensorflow as tf
 
 import inference
 import training
 from data import batching
-from modeling import checkpoint, models
+from modeling import checkpoint, losses, models
 from modeling import config as config_lib
 
 CONFIG = config_lib.BertConfig(
@@ -102,3 +106,63 @@ def test_sequences_in_their_order_without_padding_to_a_maximum(batch_size):
     }
     assert shapes == in_order[batch_size]
     assert inference.Sequences(forward, batch_size)([]) == []
+
+
+@pytest.fixture
+def shuffled(golden, tmp_path):
+    """A folder of transformers whose labels, and outputs, are in another order."""
+    folder = tmp_path / "shuffled"
+    shutil.copytree(golden / "hf_tiny/classification", folder)
+    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
+    for name in ("classifier.weight", "classifier.bias"):
+        tensors[name] = tensors[name][[2, 0, 1]]
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+    values = json.loads((folder / "config.json").read_text())
+    values["id2label"] = {"0": "NEUTRAL", "1": "CONTRADICTION", "2": "ENTAILMENT"}
+    (folder / "config.json").write_text(json.dumps(values))
+    return folder
+
+
+def make_model(folder):
+    return models.BertForSequenceClassification(checkpoint.read_config(folder), 3)
+
+
+def logits_of(model, inputs):
+    names = ("input_ids", "input_mask", "segment_ids")
+    return model({n: inputs[n].astype(np.int32) for n in names})["logits"].numpy()
+
+
+@pytest.mark.parametrize("by_training", [False, True])
+def test_outputs_come_in_the_order_of_the_runs_labels(
+    golden, shuffled, tmp_path, by_training
+):
+    out = tmp_path / "out"
+    out.mkdir()
+    labels = ["contradiction", "entailment", "neutral"]
+    (out / "labels.json").write_text(json.dumps(labels))
+    model, strategy = make_model(shuffled), training.make_strategy()
+    if by_training:
+        optimizer = training.make_optimizer(strategy, model, None)
+        trainer = training.Trainer(
+            strategy, model, optimizer, losses.CLASSIFICATION, seed=1
+        )
+        trainer.start(str(out), str(shuffled))
+    else:
+        inference.load_trained(model, str(out), str(shuffled))
+    theirs = np.load(golden / "hf_tiny/classification/expected.npz")
+    ours = logits_of(model, theirs)
+    np.testing.assert_allclose(ours, theirs["logits"], rtol=0, atol=2e-5)
+
+
+def test_outputs_of_other_names_stay_and_are_said(shuffled, tmp_path, caplog):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "labels.json").write_text('["0", "1", "2"]')
+    model, plain = make_model(shuffled), make_model(shuffled)
+    with caplog.at_level("WARNING", logger="absl"):
+        inference.load_trained(model, str(out), str(shuffled))
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert "NEUTRAL, CONTRADICTION, ENTAILMENT, which are taken for 0, 1, 2" in message
+    checkpoint.load(plain, str(shuffled))
+    for ours, theirs in zip(model.weights, plain.weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())

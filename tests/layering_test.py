@@ -29,6 +29,7 @@ CORE_MODELING = {
     "encoder",
     "heads",
     "huggingface",
+    "huggingface_config",
     "huggingface_names",
     "layers",
     "losses",

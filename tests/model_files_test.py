@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 import model_files
@@ -72,3 +73,19 @@ def test_the_case_is_that_of_the_weights(tmp_path):
         path.unlink()
     with pytest.raises(ValueError, match="do_lower_case"):
         model_files.check_case(True, str(tmp_path / "cased_L-2_H-8_A-2/model.ckpt"))
+
+
+def test_outputs_are_reordered_by_name():
+    weights = {
+        "bert/x": np.arange(4),
+        "output_weights": np.arange(6).reshape(3, 2),
+        "output_bias": np.arange(3),
+    }
+    reorder = model_files.reorder_outputs
+    moved = reorder(weights, ("A", "b", "c"), ["C", "a", "B"])
+    assert moved["bert/x"] is weights["bert/x"]
+    assert moved["output_weights"].tolist() == [[4, 5], [0, 1], [2, 3]]
+    assert moved["output_bias"].tolist() == [2, 0, 1]
+    assert reorder(weights, ("a", "b", "c"), ("a", "b", "d")) is None
+    assert reorder(weights, ("a", "b", "c"), ("a", "b")) is None
+    assert reorder(weights, ("a", "A", "c"), ("A", "a", "c")) is None  # which is which?

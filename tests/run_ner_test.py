@@ -9,7 +9,7 @@ import pytest
 import safetensors.numpy
 
 from data import conll, tokenization
-from modeling import checkpoint, huggingface, models
+from modeling import checkpoint, huggingface, huggingface_config, models
 from tests import conlleval, resuming, scripts
 
 RUN = "run_ner.py"
@@ -161,6 +161,19 @@ def test_the_best_checkpoint_is_kept(flags, tmp_path):
     assert results["global_step"] == best["step"]
 
 
+def test_types_only_in_the_test_set_count_as_missed(flags, tmp_path):
+    rows = [("ax", "B-PER"), ("ay", "B-ORG"), ("by", "I-ORG"), ("1", "O")]
+    flags["test_file"] = write_sentences(tmp_path / "test.txt", [rows, rows])
+    flags |= {"do_train": True, "train_batch_size": 16, "num_train_epochs": 0.1}
+    shown = scripts.succeed(RUN, **flags, do_predict=True)
+    assert "test.txt: the model's labels lack B-ORG, I-ORG, so these ent" in shown
+    results = scripts.read_results(tmp_path / "out/test_results.txt")
+    assert (results["test_support_ORG"], results["test_recall_ORG"]) == (2, 0)
+    assert "test_loss" not in results
+    expected = conlleval_scores(tmp_path / "out/test_predictions.conll")
+    assert {n: results[f"test_{n}"] for n in expected} == pytest.approx(expected)
+
+
 @pytest.fixture
 def tagger(golden):
     """Folder of a tiny model that transformers wrote."""
@@ -183,13 +196,11 @@ def logits_of(folder):
 def test_model_of_transformers_read_and_written_back(tagger, tmp_path):
     actual, expected = logits_of(tagger)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-5)
-    architecture, labels = huggingface.read_architecture(tagger / "config.json")
     huggingface.write(
         tmp_path,
         checkpoint.read(tagger),
         checkpoint.read_config(tagger),
-        labels=labels,
-        architecture=architecture,
+        head=huggingface_config.read_head(tagger / "config.json"),
     )
     shutil.copy(tagger / "expected.npz", tmp_path)
     np.testing.assert_array_equal(logits_of(tmp_path)[0], actual)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from modeling import config, huggingface
+from modeling import config, huggingface_config
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def changed(golden, tmp_path):
 
     def write(**changes):
         source = golden / "hf_tiny" / "pretraining_gelu" / "config.json"
-        values = huggingface.read_json(source)
+        values = huggingface_config.read_json(source)
         values |= changes
         values = {key: value for key, value in values.items() if value is not None}
         (tmp_path / "config.json").write_text(json.dumps(values))
@@ -37,14 +37,15 @@ def changed(golden, tmp_path):
     ],
 )
 def test_activations(changed, theirs, ours):
-    assert huggingface.read_config(changed(hidden_act=theirs)).hidden_act == ours
+    assert huggingface_config.read_config(changed(hidden_act=theirs)).hidden_act == ours
 
 
 def test_every_activation_of_ours_can_be_written_and_read(changed):
     for act in config.ACTIVATIONS:
         ours = config.BertConfig(vocab_size=9, hidden_act=act)
-        values = huggingface.config_values(ours, "BertModel")
-        assert huggingface.read_config(changed(**values)) == ours
+        head = huggingface_config.Head("BertModel")
+        values = huggingface_config.config_values(ours, head)
+        assert huggingface_config.read_config(changed(**values)) == ours
 
 
 def test_missing_keys_get_transformers_defaults(tmp_path):
@@ -59,13 +60,15 @@ def test_missing_keys_get_transformers_defaults(tmp_path):
         type_vocab_size=2,
         layer_norm_eps=1e-12,
     )
-    assert huggingface.read_config(path) == expected
+    assert huggingface_config.read_config(path) == expected
 
 
 def test_epsilon_and_segments_are_honoured(golden, changed):
     folder = golden / "hf_tiny" / "pretraining_relu"
-    assert huggingface.read_config(folder / "config.json").layer_norm_eps == 1e-5
-    assert huggingface.read_config(changed(type_vocab_size=5)).type_vocab_size == 5
+    assert huggingface_config.read_config(folder / "config.json").layer_norm_eps == 1e-5
+    assert (
+        huggingface_config.read_config(changed(type_vocab_size=5)).type_vocab_size == 5
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_epsilon_and_segments_are_honoured(golden, changed):
 )
 def test_what_bert_does_not_have_is_refused_by_name(changed, key, value):
     with pytest.raises(ValueError, match=rf"config\.json: .*{key}"):
-        huggingface.read_config(changed(**{key: value}))
+        huggingface_config.read_config(changed(**{key: value}))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ def test_what_bert_does_not_have_is_refused_by_name(changed, key, value):
     ],
 )
 def test_what_means_bert_is_accepted(changed, key, value):
-    assert huggingface.read_config(changed(**{key: value})).hidden_size == 32
+    assert huggingface_config.read_config(changed(**{key: value})).hidden_size == 32
 
 
 def test_old_config_of_another_model_is_refused(changed):
@@ -108,7 +111,7 @@ def test_old_config_of_another_model_is_refused(changed):
     with pytest.raises(
         ValueError, match="the model is a RobertaForMaskedLM, not a BER"
     ):
-        huggingface.read_config(path)
+        huggingface_config.read_config(path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]"])
@@ -117,18 +120,39 @@ def test_config_that_is_no_object_is_refused(tmp_path, text):
     with pytest.raises(
         ValueError, match=r"config\.json (is not a JSON|must hold a JS)"
     ):
-        huggingface.read_config(tmp_path / "config.json")
+        huggingface_config.read_config(tmp_path / "config.json")
 
 
 def test_labels(golden, changed):
     folder = golden / "hf_tiny"
-    named = huggingface.read_architecture(folder / "classification" / "config.json")
-    expected = ["contradiction", "entailment", "neutral"]
-    assert named == ("BertForSequenceClassification", expected)
-    numbered = huggingface.read_architecture(folder / "regression" / "config.json")
-    assert numbered == ("BertForSequenceClassification", None)
+    read_head, name = huggingface_config.read_head, "BertForSequenceClassification"
+    named = read_head(folder / "classification" / "config.json")
+    labels = ("contradiction", "entailment", "neutral")
+    assert named == huggingface_config.Head(name, labels)
+    numbered = read_head(folder / "regression" / "config.json")
+    assert numbered == huggingface_config.Head(name, None, "regression")
     many = {str(k): f"x{k}" for k in (*range(1, 12), 0)}
-    _, labels = huggingface.read_architecture(changed(id2label=many))
-    assert labels == [f"x{k}" for k in range(12)]
+    expected = tuple(f"x{k}" for k in range(12))
+    assert read_head(changed(id2label=many)).labels == expected
     with pytest.raises(ValueError, match="id2label must number the labels from 0"):
-        huggingface.read_architecture(changed(id2label={"1": "a"}))
+        read_head(changed(id2label={"1": "a"}))
+
+
+@pytest.mark.parametrize("num_labels", [1, 3])
+@pytest.mark.parametrize(
+    "problem_type",
+    ["regression", "single_label_classification", "multi_label_classification"],
+)
+def test_problem_type_is_written_and_read(changed, problem_type, num_labels):
+    head = huggingface_config.Head(
+        "BertForSequenceClassification", problem_type=problem_type
+    )
+    ours = config.BertConfig(vocab_size=9)
+    values = huggingface_config.config_values(ours, head, num_labels)
+    assert values["problem_type"] == problem_type
+    assert huggingface_config.read_head(changed(**values)) == head
+
+
+def test_unknown_problem_type_is_refused(changed):
+    with pytest.raises(ValueError, match="problem_type must be one of .* got 'ranking"):
+        huggingface_config.read_head(changed(problem_type="ranking"))

@@ -12,7 +12,7 @@ import pytest
 import safetensors
 import safetensors.numpy
 
-from modeling import checkpoint, huggingface
+from modeling import checkpoint, huggingface, huggingface_config
 
 PRETRAINING = ["pretraining_gelu", "pretraining_gelu_new", "pretraining_relu"]
 HEADS = ["question_answering", "token_classification", "multiple_choice"]
@@ -24,13 +24,11 @@ def read_json(path):
 
 def rewrite(source, folder):
     """Reads a folder and writes it back."""
-    architecture, labels = huggingface.read_architecture(source / "config.json")
     huggingface.write(
         folder,
         huggingface.read_weights(source / "model.safetensors"),
-        huggingface.read_config(source / "config.json"),
-        labels=labels,
-        architecture=architecture,
+        huggingface_config.read_config(source / "config.json"),
+        head=huggingface_config.read_head(source / "config.json"),
     )
 
 
@@ -72,7 +70,7 @@ def test_transformers_loads_what_was_written(golden, tmp_path, name):
     import torch
 
     rewrite(golden / "hf_tiny" / name, tmp_path)
-    architecture, _ = huggingface.read_architecture(tmp_path / "config.json")
+    architecture = huggingface_config.read_head(tmp_path / "config.json").architecture
     model, info = getattr(transformers, architecture).from_pretrained(
         tmp_path, output_loading_info=True
     )
@@ -187,7 +185,11 @@ def test_classifier_of_the_original(golden, tmp_path, original):
     weights, tiny = original
     vocab = golden / "tiny_tf1" / "vocab.txt"
     huggingface.write(
-        tmp_path / "a" / "b", weights, tiny, (vocab, False), ["no", "yes"]
+        tmp_path / "a" / "b",
+        weights,
+        tiny,
+        (vocab, False),
+        huggingface_config.Head(labels=("no", "yes")),
     )
     folder = tmp_path / "a" / "b"
     assert sorted(os.listdir(folder)) == [
@@ -208,7 +210,8 @@ def test_labels_that_do_not_fit_are_refused(tmp_path, original):
     with pytest.raises(
         ValueError, match="has 2 labels, but 3 names are given: a, b, c"
     ):
-        huggingface.write(tmp_path / "x", *original, labels=["a", "b", "c"])
+        head = huggingface_config.Head(labels=("a", "b", "c"))
+        huggingface.write(tmp_path / "x", *original, head=head)
     assert os.listdir(tmp_path) == []
 
 

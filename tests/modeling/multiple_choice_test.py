@@ -6,7 +6,7 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
-from modeling import checkpoint, huggingface, losses, models
+from modeling import checkpoint, huggingface, huggingface_config, losses, models
 from tests import small_models
 from tests.small_models import close
 
@@ -44,9 +44,8 @@ def test_written_for_transformers_and_read_again(theirs, tmp_path):
     path, expected = theirs
     model = load(path)
     weights = {n: v.numpy() for n, v in checkpoint.weight_names(model).items()}
-    huggingface.write(
-        tmp_path, weights, model.config, architecture="BertForMultipleChoice"
-    )
+    head = huggingface_config.Head("BertForMultipleChoice")
+    huggingface.write(tmp_path, weights, model.config, head=head)
     source, written = (
         safetensors.numpy.load_file(folder / "model.safetensors")
         for folder in (path, tmp_path)
@@ -54,8 +53,7 @@ def test_written_for_transformers_and_read_again(theirs, tmp_path):
     assert written.keys() == source.keys()
     for name, tensor in source.items():
         np.testing.assert_array_equal(written[name], tensor, strict=True)
-    architecture, _ = huggingface.read_architecture(tmp_path / "config.json")
-    assert architecture == "BertForMultipleChoice"
+    assert huggingface_config.read_head(tmp_path / "config.json") == head
     close(logits_of(load(tmp_path), expected), expected["logits"], 2e-5)
 
 
