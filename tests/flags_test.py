@@ -8,7 +8,32 @@ from absl import flags
 
 # Ours. A new flag is a line here: a visible decision.
 ADDED = {
+    "build_vocab": {
+        "character_coverage",
+        "do_lower_case",
+        "fill_unused",
+        "input_file",
+        "max_words",
+        "min_frequency",
+        "mode",
+        "num_examples",
+        "num_unused",
+        "num_words",
+        "output_file",
+        "overwrite",
+        "text_field",
+        "vocab_file",
+        "vocab_size",
+    },
     "create_pretraining_data": {"overwrite"},
+    "grow_checkpoint": {
+        "bert_config_file",
+        "input",
+        "old_vocab_file",
+        "output",
+        "overwrite",
+        "vocab_file",
+    },
     "run_pretraining": {"bias_correction", "seed"},
     "run_classifier": {
         "bias_correction",
@@ -62,7 +87,7 @@ def defined(script):
 
 @pytest.mark.parametrize("script", sorted(ADDED))
 def test_flags_are_the_originals_and_ours(golden, script):
-    original = json.loads((golden / "flags.json").read_text())[script]
+    original = json.loads((golden / "flags.json").read_text()).get(script, {})
     ours = defined(script)
     assert {name: ours.get(name) for name in original} == original
     assert ours.keys() - original.keys() == ADDED[script]
