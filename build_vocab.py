@@ -146,7 +146,7 @@ def count(
     """
     found = word_counts.count_words(lines, tokenizer, max_words, observe)
     observe(found.counts.items())
-    if not found.counts:
+    if not found.counts and not found.num_dropped:
         raise ValueError("there are no words in the text that --input_file names")
     if found.num_dropped:
         print(
@@ -255,8 +255,10 @@ def main() -> None:
         print(vocabulary_audit.table(fit.report(counts, _EXAMPLES_ON_SCREEN)))
         report = fit.report(counts, FLAGS.num_examples)
         output = json.dumps(report, indent=1, ensure_ascii=False).split("\n")
+    content = "".join(f"{line}\n" for line in output)
     with filesystem.replacing(output_file) as file:
-        file.write("".join(f"{line}\n" for line in output).encode("utf-8"))
+        # Only an audit can hold lone surrogates, and so they are escaped in JSON too.
+        file.write(content.encode("utf-8", "backslashreplace"))
 
 
 if __name__ == "__main__":

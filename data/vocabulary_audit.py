@@ -139,7 +139,8 @@ def table(report: Mapping[str, Any]) -> str:
         for row in report["uncovered"]
     ]
     lines += _wrapped("uncovered", examples)
-    return "\n".join(lines)
+    # JSON may hold lone surrogates, which no screen shows.
+    return "\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _wrapped(title, examples):

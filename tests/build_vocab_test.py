@@ -126,6 +126,19 @@ def test_audit_is_plain_counting_even_if_words_are_dropped(audit, tmp_path):
     assert {name: few[name] for name in numbers} == numbers
 
 
+def test_json_lines_with_half_a_character(audit, learn, domain, tmp_path):
+    path = tmp_path / "text.jsonl"
+    path.write_text('{"text": "methylphenidate \\ud83d the \\ud83d the"}\n' * 2)
+    shown = run(**{**audit, "input_file": path})
+    report = json.loads(audit["output_file"].read_text("utf-8"))
+    assert report["unknown"] == [{"word": "\ud83d", "count": 4}]
+    assert r"\ud83d (4)" in shown
+    run(**{**learn, "input_file": path, "vocab_size": 40})
+    assert len(tokenization.load_vocab(learn["output_file"])) == 40
+    run(**{**domain, "input_file": path, "num_words": 1})
+    assert "methylphenidate" in tokenization.load_vocab(domain["output_file"])
+
+
 def test_words_are_added(domain):
     shown = run(**domain)
     lines = VOCAB.read_text("utf-8").split("\n")[:-1]
