@@ -32,6 +32,7 @@ from data import (
     filesystem,
     masking,
     pretraining,
+    pretraining_records,
     text_files,
     tokenization,
 )
@@ -305,7 +306,7 @@ def main() -> None:
     if not os.path.exists(build_folder) and is_done(manifest_file, manifest, outputs):
         logging.info("%s is built already: nothing to do", outputs[0])
         return
-    text = build_steps.Text(
+    text = pretraining_records.Text(
         FLAGS.vocab_file,
         FLAGS.do_lower_case,
         FLAGS.split_sentences,

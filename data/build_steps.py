@@ -15,38 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from data import (
-    corpus,
-    filesystem,
-    masking,
-    pretraining,
-    records,
-    sentences,
-    tokenization,
-)
+from data import corpus, filesystem, pretraining, pretraining_records
 
 _SAMPLES = 5  # instances that are shown
 _COPY_BYTES = 2**20
-
-
-@dataclasses.dataclass(frozen=True)
-class Text:
-    """How to read the text.
-
-    Attributes:
-        vocab_file: str.
-        do_lower_case: see `tokenization.FullTokenizer`.
-        split_sentences: whether a line is a paragraph, to be cut into sentences.
-        pre_segmented: whether spaces separate all words, as they should stay together
-            in whole-word masking, also where the tokenizer cuts them apart (Chinese).
-        text_field: see `text_files.read_documents`.
-    """
-
-    vocab_file: str
-    do_lower_case: bool
-    split_sentences: bool = False
-    pre_segmented: bool = False
-    text_field: str = "text"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,17 +35,10 @@ class Job:
     """
 
     folder: str
-    text: Text
+    text: pretraining_records.Text
     settings: pretraining.Settings
     dupe_factor: int
     outputs: tuple[str, ...]
-
-    @property
-    def spec(self) -> records.Spec:
-        """The layout of the records."""
-        return records.pretraining_spec(
-            self.settings.max_seq_length, self.settings.scheme.max_predictions_per_seq
-        )
 
     def chunk(self, index: int) -> str:
         """Path of the token ids of a chunk."""
@@ -93,45 +58,19 @@ class Worker:
 
     def __init__(self, job: Job):
         self.job = job
-        self.tokenizer = tokenization.FullTokenizer(
-            job.text.vocab_file, job.text.do_lower_case
-        )
+        self.reader = pretraining_records.Reader(job.text)
         self._pool = functools.lru_cache(maxsize=1)(self._load_pool)
 
     def tokenize(self, chunk: corpus.Chunk) -> dict[str, int]:
         """Writes the token ids of a chunk, unless they are there; returns counts."""
         path = self.job.chunk(chunk.index)
         if not os.path.exists(path):
-            tokens = corpus.tokenize(
-                chunk,
-                self._encode_words if self.job.text.pre_segmented else self._encode,
-                sentences.split if self.job.text.split_sentences else None,
-                self.job.text.text_field,
-            )
-            unknown = tokens.token_ids == self.tokenizer.vocab["[UNK]"]
-            counts = {
-                "documents": len(tokens.document_lengths),
-                "sentences": len(tokens.sentence_lengths),
-                "tokens": len(tokens.token_ids),
-                "unknown": int(unknown.sum()),
-            }
+            tokens, counts = self.reader.read(chunk)
             with filesystem.replacing(path) as file:
                 np.savez(file, **vars(tokens), **counts)
         with np.load(path) as there:
             names = ("documents", "sentences", "tokens", "unknown")
             return {name: int(there[name]) for name in names}
-
-    def _encode(self, sentence: str) -> list[int]:
-        return self.tokenizer.encode(sentence)
-
-    def _encode_words(self, sentence: str) -> list[int]:
-        """Ids of words between spaces, marked for `masking.by_marked_word`."""
-        ids = []
-        for word in sentence.split(" "):
-            first, *rest = self.tokenizer.encode(word) or [None]
-            if first is not None:
-                ids += [first, *(i | masking.CONTINUES for i in rest)]
-        return ids
 
     def _load_pool(self, index: int, chunks: range) -> corpus.Pool:
         parts = []
@@ -151,25 +90,19 @@ class Worker:
         path = self.job.part(epoch, index)
         if os.path.exists(f"{path}.json"):
             return filesystem.read_json(f"{path}.json")
-        pairs, keys = pretraining.sample_pairs(
-            self._pool(index, chunks), epoch, self.job.settings
-        )
         ends, size = [np.zeros(1, np.int64)], 0
         counts, samples = collections.Counter(), []
         with filesystem.replacing(path) as file:
-            for batch in pretraining.make_instances(
-                self._pool(index, chunks), pairs, keys, self.job.settings
+            for batch, content, batch_ends in pretraining_records.make(
+                self._pool(index, chunks), epoch, self.job.settings
             ):
-                content, batch_ends = records.encode(batch, self.job.spec)
                 file.write(content)
                 ends.append(size + batch_ends)
                 size += len(content)
                 samples = samples or self._to_text(batch)
-                counts["positions"] += int(batch["input_mask"].sum())
-                counts["masked"] += int(batch["masked_lm_weights"].sum())
-                counts["random_next"] += int(batch["next_sentence_labels"].sum())
+                counts.update(pretraining_records.count(batch))
         num_shards = len(self.job.outputs)
-        firsts = np.arange(num_shards + 1) * len(pairs) // num_shards
+        firsts = np.arange(num_shards + 1) * counts["instances"] // num_shards
         part = {
             "bounds": np.concatenate(ends)[firsts].tolist(),
             "records": np.diff(firsts).tolist(),
@@ -183,7 +116,7 @@ class Worker:
         """The first instances, readable."""
 
         def words(ids, is_real):
-            names = self.tokenizer.inv_vocab
+            names = self.reader.tokenizer.inv_vocab
             return " ".join(names.get(i, "?") for i in ids[is_real == 1].tolist())
 
         texts = []

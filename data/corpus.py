@@ -13,6 +13,7 @@ itself. So any number of processes, in any order, come to the same.
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO
 
 import numpy as np
 
@@ -126,6 +127,7 @@ def tokenize(
     encode: Callable[[str], list[int]],
     split: Callable[[str], list[str]] | None = None,
     text_field: str = "text",
+    open_file: Callable[[str], IO[bytes]] = text_files.open_local,
 ) -> Tokens:
     """Reads a chunk.
 
@@ -134,12 +136,13 @@ def tokenize(
         encode: sentence -> token ids.
         split: line -> its sentences, if a line is not one.
         text_field: see `text_files.read_documents`.
+        open_file: likewise.
     """
     # int32 by the sentence: lists of Python's integers would take ten times the room.
     parts, sentence_lengths, document_lengths = [], [], []
     for where in chunk.ranges:
         for document in text_files.read_documents(
-            where.path, text_field, where.start, where.end
+            where.path, text_field, where.start, where.end, open_file
         ):
             before = len(parts)
             for line in document.lines:

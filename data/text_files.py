@@ -10,7 +10,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, NamedTuple
 
 from data import filesystem
@@ -22,12 +22,20 @@ MAX_LINE_BYTES = 2**24
 MAX_DOCUMENT_BYTES = 2**26
 
 
+Line = tuple[int, int, str]  # place, size and stripped text
+
+
 class Document(NamedTuple):
     """Lines of text that belong together, without empty ones, and their place."""
 
     start: int
     end: int
     lines: list[str]
+
+
+def open_local(path: str) -> IO[bytes]:
+    """Opens a file of this machine."""
+    return open(path, "rb")
 
 
 def find(patterns: str) -> list[str]:
@@ -68,7 +76,11 @@ def read_lines(paths: Iterable[str], text_field: str = "text") -> Iterator[str]:
 
 
 def read_documents(
-    path: str, text_field: str = "text", start: int = 0, end: int | None = None
+    path: str,
+    text_field: str = "text",
+    start: int = 0,
+    end: int | None = None,
+    open_file: Callable[[str], IO[bytes]] = open_local,
 ) -> Iterator[Document]:
     """The documents of a file that have text.
 
@@ -77,19 +89,21 @@ def read_documents(
         text_field: where in an object of JSON lines the text is.
         start: place in the file to begin at, where a document starts.
         end: place where the last one ends.
+        open_file: path -> binary file that can seek, as it is stored.
 
     Raises:
         ValueError: the file is no text, with line and byte; a line or a document is
             longer than `MAX_LINE_BYTES`, `MAX_DOCUMENT_BYTES`.
     """
+    lines = _read(path, start, end, open_file)
     if path.removesuffix(".gz").endswith(".jsonl"):
-        return _read_json_lines(path, text_field, start, end)
-    return _read_plain(path, start, end)
+        return _read_json_lines(path, text_field, lines)
+    return _read_plain(path, lines)
 
 
-def _read_plain(path: str, start: int, end: int | None) -> Iterator[Document]:
-    first, lines, number = start, [], 0
-    for number, (place, size, text) in enumerate(_read(path, start, end), 1):  # noqa: B007
+def _read_plain(path: str, source: Iterator[Line]) -> Iterator[Document]:
+    first, lines = 0, []
+    for number, (place, size, text) in enumerate(source, 1):
         if text:
             if not lines:
                 first = place
@@ -107,9 +121,9 @@ def _read_plain(path: str, start: int, end: int | None) -> Iterator[Document]:
 
 
 def _read_json_lines(
-    path: str, text_field: str, start: int, end: int | None
+    path: str, text_field: str, source: Iterator[Line]
 ) -> Iterator[Document]:
-    for number, (place, size, line) in enumerate(_read(path, start, end), 1):
+    for number, (place, size, line) in enumerate(source, 1):
         if not line:
             continue
         try:
@@ -128,10 +142,11 @@ def _read_json_lines(
             yield Document(place, place + size, lines)
 
 
-def _read(path: str, start: int, end: int | None) -> Iterator[tuple[int, int, str]]:
-    """Yields place, size and stripped text of each line."""
+def _read(
+    path: str, start: int, end: int | None, open_file: Callable[[str], IO[bytes]]
+) -> Iterator[Line]:
     place, number = start, 0
-    with _open(path) as file:
+    with _open(path, open_file) as file:
         file.seek(start)
         while end is None or place < end:
             number += 1
@@ -170,6 +185,6 @@ def _decode(line: bytes, path: str, number: int, place: int) -> str:
 
 
 @contextlib.contextmanager
-def _open(path: str) -> Iterator[IO[bytes]]:
-    with open(path, "rb") as file:
+def _open(path: str, open_file: Callable[[str], IO[bytes]]) -> Iterator[IO[bytes]]:
+    with open_file(path) as file:
         yield gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
