@@ -36,9 +36,9 @@ def encode(columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     record = _join(
         [
             _whole(header),
-            _whole(_checksums(header, np.full(len(lengths), 8))),
+            _whole(checksums(header, np.full(len(lengths), 8))),
             (content, is_there),
-            _whole(_checksums(content[is_there], lengths)),
+            _whole(checksums(content[is_there], lengths)),
         ]
     )
     return record[0][record[1]], np.cumsum(lengths + 16)
@@ -90,7 +90,7 @@ def _varints(values: np.ndarray) -> Part:
     return groups.reshape(rows, -1), is_there.reshape(rows, -1)
 
 
-def _checksums(content: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def checksums(content: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """uint8 [N, 4]: CRC-32C of byte strings that stand one after the other in
     `content`, turned and shifted as TFRecord files want it.
 
@@ -106,7 +106,7 @@ def _checksums(content: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     is_start = is_there & (place >= lengths[:, None] - 4)
     rows ^= np.where(is_start, 0xFF, 0).astype(np.uint8)
     # Lengths vary a little from call to call; their table stays.
-    table = _contributions(-(-longest // 1024) * 1024)
+    table = contributions(-(-longest // 1024) * 1024)
     numbers = table.ravel()[256 * place + rows]
     crc = np.bitwise_xor.reduce(numbers, axis=1) ^ np.uint32(0xFFFFFFFF)
     crc = ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(0xA282EAD8)
@@ -114,7 +114,7 @@ def _checksums(content: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=8)
-def _contributions(count: int) -> np.ndarray:
+def contributions(count: int) -> np.ndarray:
     """uint32 [count, 256]: what a byte adds that so many bytes follow."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):  # bits; the polynomial of Castagnoli, reflected
