@@ -133,6 +133,17 @@ def define_fine_tuning(num_train_epochs=3.0):
         "0: never.",
         0,
     )
+    flags.DEFINE_bool(
+        "do_export",
+        False,
+        "In the end write a SavedModel that takes raw text, as export_saved_model.py.",
+    )
+    flags.DEFINE_string(
+        "export_dir",
+        None,
+        "With --do_export: folder of the versions of this model; default: "
+        "OUTPUT_DIR/export.",
+    )
 
 
 def define_tpu():

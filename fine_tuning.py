@@ -139,3 +139,17 @@ def train(
     plan = training.Plan(steps, settings.save_checkpoints_steps, batch_size)
     training.train(trainer, batches_from, plan, settings.output_dir, checked)
     return trainer.step
+
+
+def export(output_dir: str, export_dir: str | None) -> None:
+    """Writes what export_saved_model.py would of this run.
+
+    Args:
+        output_dir: folder of the run.
+        export_dir: folder of the versions of the model; default: `export` in it.
+    Raises:
+        ValueError: the export differs from the model.
+    """
+    import exporting  # Needs TensorFlow Text, which training does not.
+
+    exporting.export(output_dir, export_dir or f"{output_dir}/export")

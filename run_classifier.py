@@ -93,8 +93,10 @@ def define_flags():
 
 def check_flags():
     """Refuses flags that contradict one another."""
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
-        raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
+        raise ValueError(
+            "nothing to do: give --do_train, --do_eval, --do_predict or --do_export"
+        )
     if bool(FLAGS.task_name) == bool(FLAGS.tfds_name):
         raise ValueError("give one of --task_name and --tfds_name")
     if FLAGS.task_name and not FLAGS.data_dir:
@@ -228,6 +230,8 @@ def main():
             evaluate(runner, task, data, step)
     for data in test_sets:
         predict(runner, task, data)
+    if FLAGS.do_export:
+        fine_tuning.export(FLAGS.output_dir, FLAGS.export_dir)
 
 
 def training_batches(arrays, step):

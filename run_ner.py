@@ -106,8 +106,10 @@ def find_labels(train_files):
 
 
 def main():
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
-        raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
+        raise ValueError(
+            "nothing to do: give --do_train, --do_eval, --do_predict or --do_export"
+        )
     settings = fine_tuning.Settings.from_values(common_flags.values())
     files = fine_tuning.find_files(settings)
     tokenizer = files.tokenizer()
@@ -163,6 +165,8 @@ def main():
     if FLAGS.do_predict:
         tagged = tag(forward, labels, featurize(test_files), FLAGS.predict_batch_size)
         write("test", test_files, step, *tagged)
+    if FLAGS.do_export:
+        fine_tuning.export(FLAGS.output_dir, FLAGS.export_dir)
 
 
 def train(strategy, model, settings, arrays, checked):

@@ -102,8 +102,10 @@ def define_flags():
 
 def check_flags():
     """Refuses flags that do not go together, before anything is done."""
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
-        raise ValueError("nothing to do: give --do_train, --do_predict or --question")
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
+        raise ValueError(
+            "nothing to do: give --do_train, --do_predict, --do_export or --question"
+        )
     for name, needed in (
         ("do_train", "train_file"),
         ("do_predict", "predict_file"),
@@ -228,6 +230,8 @@ def main():
         step = inference.load_trained(model, FLAGS.output_dir)
     if FLAGS.do_predict or FLAGS.do_eval:
         write_results(answer(), step)
+    if FLAGS.do_export:
+        fine_tuning.export(FLAGS.output_dir, FLAGS.export_dir)
 
 
 def measure(outputs, _):
@@ -276,10 +280,10 @@ def answer_one_question():
     """Shows the answer to --question as a line of JSON."""
     if FLAGS.context is None:
         raise ValueError("--question needs a --context to answer it from")
-    if FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict:
+    if FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export:
         raise ValueError(
             "--question is for a model that is trained already; give it "
-            "without --do_train, --do_eval and --do_predict"
+            "without --do_train, --do_eval, --do_predict and --do_export"
         )
     flag = FLAGS["null_score_diff_threshold"]
     given = flag.value if flag.present else None  # None: that of the run

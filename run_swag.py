@@ -65,8 +65,10 @@ def trimmed(batches):
 
 
 def main():
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
-        raise ValueError("nothing to do: give --do_train, --do_eval or --do_predict")
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
+        raise ValueError(
+            "nothing to do: give --do_train, --do_eval, --do_predict or --do_export"
+        )
     settings = fine_tuning.Settings.from_values(common_flags.values())
     files = fine_tuning.find_files(settings)
     tokenizer = files.tokenizer()
@@ -118,6 +120,8 @@ def main():
         run_directory.write_results(FLAGS.output_dir, "eval_results", results)
     if FLAGS.do_predict:
         predict(forward, test_set)
+    if FLAGS.do_export:
+        fine_tuning.export(FLAGS.output_dir, FLAGS.export_dir)
 
 
 def train(strategy, model, settings, data, checked):

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,43 +11,7 @@ from data import classification, features, glue, tokenization
 from modeling import checkpoint, models
 from modeling import config as config_lib
 from tests import scripts
-
-# Runs where nothing of this repository can be imported.
-CLIENT = """
-import json, sys
-import numpy as np
-import tensorflow as tf
-import tensorflow_text
-
-path, requests = sys.argv[1:]
-signatures = tf.saved_model.load(path).signatures
-answers = []
-for name, inputs in json.load(open(requests)):
-    dtype = tf.int32 if name == "ids" else tf.string
-    inputs = {key: tf.constant(value, dtype) for key, value in inputs.items()}
-    outputs = signatures[name](**inputs)
-    answers.append({key: value.numpy().tolist() for key, value in outputs.items()})
-for answer in answers:
-    for name in {"label", "labels"} & set(answer):
-        answer[name] = np.char.decode(np.array(answer[name])).tolist()
-assert "modeling" not in sys.modules
-json.dump(answers, sys.stdout)
-"""
-
-
-def ask(path, requests, folder):
-    """Sends requests, [(signature, inputs), ...], to an export in a clean process."""
-    file = folder / "requests.json"
-    file.write_text(json.dumps(requests))
-    result = subprocess.run(
-        [sys.executable, "-I", "-c", CLIENT, str(path), str(file)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+from tests.exports import ask
 
 
 @pytest.fixture(scope="module")
@@ -69,15 +31,14 @@ def run(golden, tmp_path_factory):
         max_seq_length=48,
         output_dir=out,
         do_eval=True,
+        do_export=True,
+        export_dir=out.parent / "serving",
     )
     return out
 
 
 @pytest.fixture(scope="module")
 def export(run):
-    scripts.succeed(
-        "export_saved_model.py", model_dir=run, export_dir=run.parent / "serving"
-    )
     return run.parent / "serving/1"
 
 
