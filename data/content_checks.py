@@ -1,0 +1,133 @@
+"""Whether records of pre-training hold what they should, in words.
+
+See `data/inspection_checks.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from data import inspection, inspection_checks
+from data.inspection_checks import BUILD_AGAIN, Check
+
+MUCH_UNKNOWN = 0.1  # of the tokens
+_FEW = 32  # records that may be of one class by chance
+# Devlin et al. 2018, section 3.1, and how far off is too far, beyond chance.
+_MASKING = {"mask": (0.8, 0.1), "kept": (0.1, 0.05), "random": (0.1, 0.05)}
+_SHARE_TOLERANCE = 0.2  # of the share itself; whole words do not always fit the budget
+
+
+def check(report: Mapping[str, Any], wanted: inspection_checks.Wanted) -> list[Check]:
+    """Checks of masks, labels and, if a vocabulary is given, special tokens.
+
+    Args:
+        report: see `inspection.Inspector.report`.
+        wanted: what it should fit.
+    """
+    found = report["pretraining"]
+    if not found:
+        return []
+    checks = [*_records(report), *_statistics(found, wanted)]
+    if wanted.vocab:
+        checks += _vocabulary(found["tokens"], wanted)
+    return checks
+
+
+# Fault, of what, what should be, what is.
+_RECORD_CHECKS = (
+    ("features", "features", "equally many values in the features", "other numbers"),
+    ("input_mask", "input_mask", "1 for all tokens, then 0", "something else"),
+    ("segment_ids", "segment_ids", "0, then 1, then 0 for padding", "something else"),
+    ("outside", "positions", "predictions within the text", "some outside it"),
+    ("on_special", "predicted tokens", "neither [CLS] nor [SEP]", "some of these"),
+    ("twice", "repeated positions", "none", "some"),
+    ("weights", "weights", "masked_lm_weights of 0 or 1", "other ones"),
+    ("no_prediction", "predictions", "one at least", "none"),
+    ("labels", "labels", "next_sentence_labels of 0 or 1", "other ones"),
+)
+
+
+def _records(report):
+    total = report["layouts"][inspection.PRETRAINING]["records"]
+    for fault, name, expected, bad in _RECORD_CHECKS:
+        found = report["faults"].get(fault)
+        came = f"in all {total:,} records"
+        if found:
+            came = (
+                f"{bad} in {found['records']:,} of {total:,} records, the first in "
+                f"{found['first']}"
+            )
+        change = f"{BUILD_AGAIN} with a program that keeps to the layout"
+        yield Check(name, not found, expected, came, change)
+
+
+def _statistics(found, wanted):
+    labels = found["next_sentence"]
+    is_one_class = not (labels["true"] and labels["random"])
+    yield Check(
+        "next sentence",
+        not is_one_class or found["records"] < _FEW,
+        "true and random next sentences",
+        f"{labels['true']:,} true, {labels['random']:,} random",
+        "the next sentence loss teaches nothing; build from documents of several "
+        "sentences each",
+    )
+    predictions, prob = found["predictions"], wanted.masked_lm_prob
+    if prob is not None:
+        # A record has one prediction at least, so short ones have a larger share.
+        share, usual = predictions["share"], predictions["wanted_share"]
+        change = f"{BUILD_AGAIN} with this --masked_lm_prob"
+        if predictions["cut_budget_share"] > 0.5:
+            change = f"{BUILD_AGAIN} with a larger --max_predictions_per_seq"
+        yield Check(
+            "masked share",
+            abs(share - usual) <= _SHARE_TOLERANCE * usual,
+            f"{_percent(usual)} of the tokens predicted, as masked_lm_prob is {prob}",
+            _percent(share),
+            change,
+        )
+    total = predictions["total"]
+    shares = [found["masking"][f"{kind}_share"] for kind in _MASKING]
+    chance = 2.5 / max(1, total) ** 0.5  # five standard errors at most
+    yield Check(
+        "masking",
+        all(
+            abs(share - usual) <= margin + chance
+            for share, (usual, margin) in zip(shares, _MASKING.values(), strict=True)
+        ),
+        "80 % of the predicted tokens shown as [MASK], 10 % kept, 10 % random",
+        ", ".join(map(_percent, shares)),
+        "give the vocabulary of the records, or "
+        f"{BUILD_AGAIN}: their masks are not those of BERT",
+    )
+
+
+def _vocabulary(tokens, wanted):
+    names = {number: token for token, number in wanted.vocab.items()}
+    for token, key, where, top in (
+        ("[CLS]", "cls_share", "start", tokens["at_start"]),
+        ("[SEP]", "sep_share", "end", tokens["at_end"]),
+    ):
+        found = ", ".join(
+            f"{names.get(i, 'no entry')} (id {i}, {count:,} times)"
+            for i, count in top[:3]
+        )
+        yield Check(
+            token,
+            tokens[key] > 1 - 1e-9,
+            f"{token} (id {wanted.vocab[token]}) at the {where} of every record",
+            found,
+            "these records were built with another vocabulary; give that one",
+        )
+    share = tokens["unknown_share"]
+    yield Check(
+        "[UNK]",
+        share <= MUCH_UNKNOWN,
+        f"at most {_percent(MUCH_UNKNOWN)} of the tokens unknown",
+        _percent(share),
+        f"{BUILD_AGAIN} with a vocabulary for this language, and the right "
+        "--do_lower_case",
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
