@@ -4,8 +4,10 @@ r"""Converts BERT weights between the original's TF1 format and Hugging Face's.
         --format=huggingface
     python convert_checkpoint.py --input=bert-hf --output=bert-tf1 --format=tf1
 
-Heads go along: masked LM, next sentence, classifier, question answering. Optimizer
-state stays behind. There and back again gives the same bits.
+Heads go along: masked LM, next sentence, classifier, tagger, chooser, question
+answering; a classifier's labels in labels.json, and what it is for, such as several
+labels at once (`problem_type`), in head.json. Optimizer state stays behind. There and
+back again gives the same bits.
 """
 
 import dataclasses
