@@ -19,6 +19,7 @@ from data import (
 )
 
 PRETRAINING = "pre-training"
+CHOICES = "texts and classes, or choices"  # which a record does not tell apart
 UNKNOWN = "unknown"
 # What a record is by its features, and which script writes such ones. The first whose
 # features are all there it is.
@@ -32,8 +33,8 @@ _LAYOUTS = (
         records.window_spec(records.classifier_spec(1)),
     ),
     (
-        "texts and classes, or choices",
-        "run_classifier.py and run_swag.py",
+        CHOICES,
+        "run_classifier.py or run_swag.py",
         records.classifier_spec(1),
     ),
     ("texts and numbers", "run_classifier.py", records.regression_spec(1)),

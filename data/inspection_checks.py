@@ -149,6 +149,8 @@ def _sizes(report, wanted):
         elif value:
             expected = f"{value} {unit} (--{flag})"
             change = f"pass --{flag}={counts[0]}, or {BUILD_AGAIN} with {value}"
+            if inspection.CHOICES in report["layouts"] and counts[0] % value == 0:
+                change += f" (unless they hold {counts[0] // value} choices each)"
         else:
             expected = f"records with the same number of {unit}"
             change = ""
@@ -188,8 +190,11 @@ def _model(report, wanted):
             f"{entries:,}",
             "give the vocabulary of this model, or another --bert_config_file",
         )
+    positions = _range(report, _SEQUENCES, "count")
+    if inspection.CHOICES in report["layouts"]:
+        positions = None  # all choices together may have more than the model
     for key, what, bounds in (
-        ("max_position_embeddings", "positions", _range(report, _SEQUENCES, "count")),
+        ("max_position_embeddings", "positions", positions),
         ("type_vocab_size", "segments", _range(report, ("segment_ids",), "range")),
     ):
         if bounds:

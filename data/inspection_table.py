@@ -38,7 +38,7 @@ def _row(title: str, text: str, width: int = _TITLE) -> str:
 def _files(files):
     total = sum(file["bytes"] for file in files)
     records = sum(file["records"] for file in files)
-    yield _row("files", f"{len(files):,}, {records:,} records, {total / 1e6:,.1f} MB")
+    yield _row("files", f"{len(files):,}, {records:,} records, {total:,} bytes")
     for file in files[:_MAX_FILES]:
         damage = ", damaged" if file["damage"] else ""
         yield _row("", f"{file['path']}: {file['records']:,}{damage}")
@@ -49,7 +49,7 @@ def _files(files):
 def _layout(kind, layout):
     writer = inspection.WRITERS.get(kind)
     written = f", as {writer} writes them" if writer else ""
-    yield _row("records", f"{layout['records']:,} of {kind}{written}")
+    yield from _wrapped("records", f"{layout['records']:,} of {kind}{written}")
     for feature in layout["features"]:
         unit = "string" if feature["kind"] == "bytes" else feature["kind"]
         size = _span(feature["count"])

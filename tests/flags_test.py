@@ -34,6 +34,18 @@ ADDED = {
         "overwrite",
         "vocab_file",
     },
+    "inspect_records": {
+        "bert_config_file",
+        "input_file",
+        "manifest_file",
+        "masked_lm_prob",
+        "max_predictions_per_seq",
+        "max_seq_length",
+        "num_samples",
+        "output_file",
+        "overwrite",
+        "vocab_file",
+    },
     "run_pretraining": {"bias_correction", "seed"},
     "run_classifier": {
         "bias_correction",
