@@ -119,7 +119,8 @@ def find_head(source):
     elif path := find(None, folder, _HEAD_FILE):
         values = huggingface_config.read_json(path)
         head = huggingface_config.Head(
-            values.get("architecture"), problem_type=values.get("problem_type")
+            values.get("architecture"),
+            problem_type=huggingface_config.read_problem_type(values, path),
         )
     if path := find(None, folder, "model.json"):  # of a run of ours
         values = huggingface_config.read_json(path)

@@ -109,6 +109,17 @@ def read_config(path):
         raise ValueError(f"{path}: {error}") from None
 
 
+def read_problem_type(values, path):
+    """The problem_type among the values of a file, or None; ValueError if unknown."""
+    problem_type = values.get("problem_type")
+    if problem_type not in (None, *_PROBLEM_TYPES):
+        raise ValueError(
+            f"{path}: problem_type must be one of {', '.join(_PROBLEM_TYPES)}, got "
+            f"{problem_type!r}"
+        )
+    return problem_type
+
+
 def read_head(path):
     """The Head of a `config.json`; names that only number labels (LABEL_0) are none.
 
@@ -116,12 +127,7 @@ def read_head(path):
         ValueError: it is no JSON object, or says something that cannot be.
     """
     values = read_json(path)
-    problem_type = values.get("problem_type")
-    if problem_type not in (None, *_PROBLEM_TYPES):
-        raise ValueError(
-            f"{path}: problem_type must be one of {', '.join(_PROBLEM_TYPES)}, got "
-            f"{problem_type!r}"
-        )
+    problem_type = read_problem_type(values, path)
     architecture = (values.get("architectures") or [None])[0]
     names = values.get("id2label") or {}
     numbers = [str(index) for index in range(len(names))]

@@ -191,6 +191,15 @@ def test_what_a_head_is_for_goes_along_both_ways(
     assert ours == expected
 
 
+def test_unknown_problem_type_beside_a_checkpoint_is_refused(golden, tmp_path):
+    source = golden / "hf_tiny" / "classification"
+    convert(source, tmp_path / "tf1", "tf1")
+    (tmp_path / "tf1" / "head.json").write_text('{"problem_type": "ranking"}')
+    with pytest.raises(ValueError, match=r"head\.json: problem_type must be one of"):
+        convert(tmp_path / "tf1", tmp_path / "out", "huggingface")
+    assert not (tmp_path / "out").exists()
+
+
 def test_taggers_and_choosers_go_along_both_ways(golden, tmp_path):
     for name in ("token_classification", "multiple_choice"):
         source = golden / "hf_tiny" / name
