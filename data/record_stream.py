@@ -17,6 +17,7 @@ from data import record_format
 _RECORDS = 1024  # of a block, at most
 _BLOCK_BYTES = 1 << 21  # of a block, were all its records as long as the longest
 _LONG = 1 << 14  # bytes; the tables of the fast checksums are a thousand times as large
+_SHORT = 4  # bytes; they need as many
 _READ_BYTES = 1 << 20
 _DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 
@@ -138,20 +139,20 @@ def _read_record(file: io.BufferedReader) -> tuple[bytes, bytes, bytes] | None:
 
 def _count_good(block: list[tuple[bytes, bytes, bytes]]) -> int:
     """How many records there are before the first with a wrong checksum."""
-    short = [i for i, (_, content, _) in enumerate(block) if len(content) <= _LONG]
+    usual = [i for i, (_, c, _) in enumerate(block) if _SHORT <= len(c) <= _LONG]
     is_good = np.ones(len(block), bool)
-    if short:
-        headers, contents, sums = zip(*(block[i] for i in short), strict=True)
+    if usual:
+        headers, contents, sums = zip(*(block[i] for i in usual), strict=True)
         heads = np.frombuffer(b"".join(headers), np.uint8).reshape(-1, 12)
         found = np.frombuffer(b"".join(sums), np.uint8).reshape(-1, 4)
         content = np.frombuffer(b"".join(contents), np.uint8)
         lengths = np.array([len(c) for c in contents])
-        eights = np.full(len(short), 8)
-        is_good[short] = (
+        eights = np.full(len(usual), 8)
+        is_good[usual] = (
             (record_format.checksums(heads[:, :8], eights) == heads[:, 8:])
             & (record_format.checksums(content, lengths) == found)
         ).all(axis=1)
-    for i in set(range(len(block))) - set(short):
+    for i in set(range(len(block))) - set(usual):
         is_good[i] = _is_right(*block[i][1:])
     return len(block) if is_good.all() else int(is_good.argmin())
 
