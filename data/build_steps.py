@@ -29,7 +29,6 @@ class Job:
         folder: str, of the intermediate files.
         text: how to read the text.
         settings: what instances look like.
-        max_predictions_per_seq: int.
         dupe_factor: int, passes over the text.
         outputs: tuple of paths of the record files; compressed where they end in .gz.
     """

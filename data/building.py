@@ -91,10 +91,17 @@ class Build:
         return result
 
     def publish(self) -> dict[str, Any]:
-        """Puts the record files in their places; returns what `run` returned."""
+        """Puts the record files in their places; returns what `run` returned.
+
+        Raises:
+            ValueError: one was moved before a kill, and is not there any more.
+        """
         for index, path in enumerate(self.job.outputs):
             with contextlib.suppress(FileNotFoundError):  # moved before a kill
                 os.replace(self.job.shard(index), path)
+            if not os.path.exists(path):
+                self.discard()
+                raise ValueError(f"{path} was built and is gone; repeat the command")
         return filesystem.read_json(self._result)
 
     def _make_parts(self, run, chunks, counts, show):

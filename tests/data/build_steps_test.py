@@ -1,0 +1,94 @@
+"""The steps of a build, one by one; together they are tested with the script."""
+
+import gzip
+import json
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+from data import (
+    batching,
+    build_steps,
+    corpus,
+    masking,
+    pretraining,
+    pretraining_records,
+    records,
+    text_files,
+    tokenization,
+)
+
+NUM_SHARDS = 3
+
+
+@pytest.fixture
+def job(golden, tmp_path):
+    vocab_file = str(golden.parents[1] / "sample_data/vocab.txt")
+    vocab = tokenization.load_vocab(vocab_file)
+    special_ids = vocab["[CLS]"], vocab["[SEP]"]
+    scheme = masking.Scheme(
+        len(vocab), vocab["[MASK]"], special_ids, 10, 0.15, masking.by_token
+    )
+    settings = pretraining.Settings(*special_ids, scheme, max_seq_length=64)
+    text = pretraining_records.Text(vocab_file, do_lower_case=True)
+    outputs = tuple(str(tmp_path / name) for name in ("a", "b", "c.gz"))
+    return build_steps.Job(str(tmp_path), text, settings, 2, outputs)
+
+
+def test_the_steps(job, golden):
+    path = str(golden / "pretraining_corpus.txt")
+    [chunk] = corpus.make_chunks([(path, text_files.read_documents(path))])
+    worker = build_steps.Worker(job)
+    counts = worker.tokenize(chunk)
+    stats = json.loads((golden / "pretraining_stats.json").read_text())
+    assert counts["documents"] == len(stats["tokens_per_document"])
+    assert counts["tokens"] == sum(stats["tokens_per_document"])
+
+    part = worker.make_part(1, 0, range(1))
+    name = job.part(1, 0)
+    assert part["bounds"][0] == 0
+    assert part["bounds"][-1] == os.path.getsize(name)
+    assert sum(part["records"]) == part["counts"]["instances"]
+    assert max(part["records"]) - min(part["records"]) <= 1
+    spec = records.pretraining_spec(64, 10)
+    whole = batching.read_all([name], spec)
+    assert int(whole["input_mask"].sum()) == part["counts"]["positions"]
+    assert int(whole["next_sentence_labels"].sum()) == part["counts"]["random_next"]
+
+    first = 0
+    for index in range(NUM_SHARDS):
+        bounds = part["bounds"][index : index + 2]
+        shard = worker.make_shard(index, [(name, *bounds), (name, *bounds)])
+        path = job.shard(index)
+        assert shard["bytes"] == os.path.getsize(path)
+        if index == 2:
+            content = gzip.decompress(pathlib.Path(path).read_bytes())
+            pathlib.Path(path).write_bytes(content)
+        rows = batching.read_all([path], spec)["input_ids"]
+        last = first + part["records"][index]
+        expected = whole["input_ids"][first:last]
+        np.testing.assert_array_equal(rows, np.concatenate([expected, expected]))
+        first = last
+
+
+def modified(folder):
+    return {
+        path.name: path.stat().st_mtime_ns for path in pathlib.Path(folder).iterdir()
+    }
+
+
+def test_what_is_there_is_not_done_again(job, golden):
+    path = str(golden / "pretraining_corpus.txt")
+    [chunk] = corpus.make_chunks([(path, text_files.read_documents(path))])
+    worker = build_steps.Worker(job)
+    counts = worker.tokenize(chunk)
+    part = worker.make_part(0, 0, range(1))
+    shard = worker.make_shard(0, [(job.part(0, 0), 0, part["bounds"][-1])])
+    times = modified(job.folder)
+    again = build_steps.Worker(job)
+    assert again.tokenize(chunk) == counts
+    assert again.make_part(0, 0, range(1)) == json.loads(json.dumps(part))
+    assert again.make_shard(0, []) == shard
+    assert modified(job.folder) == times

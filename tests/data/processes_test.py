@@ -1,0 +1,44 @@
+"""Calls in several processes; killed ones are tested with the script that uses them."""
+
+import os
+
+import pytest
+
+from data import processes
+
+
+class Worker:
+    """Remembers its calls."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def double(self, number):
+        self.calls += 1
+        return 2 * number, self.calls, os.getpid()
+
+    def fail(self, number):
+        raise ValueError(f"{number} is wrong")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_results_come_in_order(count):
+    with processes.processes(Worker, count) as run:
+        results = list(run("double", [(i,) for i in range(20)], "doubling", "number"))
+        again = list(run("double", [(7,)], "doubling", "number"))
+    assert [double for double, _, _ in results] == list(range(0, 40, 2))
+    pids = {pid for _, _, pid in results}
+    assert (os.getpid() in pids) == (count == 1)
+    assert len(pids) <= count
+    # A worker stays from call to call.
+    assert sum(max(n for _, n, p in results if p == pid) for pid in pids) == 20
+    assert again[0][1] > 1
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_errors_come_through(count):
+    with (
+        pytest.raises(ValueError, match="3 is wrong"),
+        processes.processes(Worker, count) as run,
+    ):
+        list(run("fail", [(3,)], "failing", "number"))
