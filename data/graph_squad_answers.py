@@ -9,6 +9,7 @@ import tensorflow as tf
 from data import graph_squad_text, graph_squad_windows, squad_answers
 
 _NO_TOKEN = -1  # stands for the tokens of no answer
+_MAX_TEXTS = 256  # at a time; one text can be as long as the context
 
 ANSWER_SPEC = {
     "first": tf.TensorSpec([], tf.int32),
@@ -159,36 +160,47 @@ def _distinct(
     """The first `n_best_size` of [S, 4] whose text did not come before, and texts."""
     num_spans = tf.shape(ranked)[0]
 
-    def is_unsure(position, kept, _):
+    def is_unsure(position, _, kept, *__):
         return (position < num_spans) & (tf.size(kept) < n_best_size)
 
-    def add(position, kept, kept_texts):
-        # As many as may be enough, if no text comes twice.
-        block = tf.range(position, tf.minimum(position + n_best_size, num_spans))
+    def add(position, size, kept, places, kept_texts):
+        block = tf.range(position, tf.minimum(position + size, num_spans))
+        block_places = _places_of(tf.gather(ranked, block), texts)
         kept = tf.concat([kept, block], axis=0)
-        block_texts = _texts_of(tf.gather(ranked, block), texts)
-        kept_texts, numbers = tf.unique(tf.concat([kept_texts, block_texts], axis=0))
-        firsts = tf.math.unsorted_segment_min(
-            tf.range(tf.size(kept)), numbers, tf.size(kept_texts)
-        )
-        kept = tf.gather(kept, firsts)[:n_best_size]
-        return position + n_best_size, kept, kept_texts[:n_best_size]
+        places = tf.concat([places, block_places], axis=0)
+        # Of many spans the text stands at the same place, and it can be very long.
+        firsts = _firsts(places)
+        kept, places = tf.gather(kept, firsts), tf.gather(places, firsts)
+        new_texts = texts.final_texts(places[tf.size(kept_texts) :])
+        kept_texts = tf.concat([kept_texts, new_texts], axis=0)
+        firsts = _firsts(kept_texts)[:n_best_size]
+        values = (tf.gather(x, firsts) for x in (kept, places, kept_texts))
+        return position + size, tf.minimum(2 * size, most), *values
 
-    _, kept, kept_texts = tf.while_loop(
+    # As many as are enough if no text comes twice; then more and more at a time.
+    most = max(n_best_size, _MAX_TEXTS)
+    types = (tf.int32, tf.int64, tf.string)
+    _, _, kept, _, kept_texts = tf.while_loop(
         is_unsure,
         add,
-        (0, tf.zeros([0], tf.int32), tf.zeros([0], tf.string)),
-        (tf.TensorShape([]), tf.TensorShape([None]), tf.TensorShape([None])),
+        (0, n_best_size, *(tf.zeros([0], dtype) for dtype in types)),
+        tuple(map(tf.TensorShape, ([], [], [None], [None], [None]))),
         parallel_iterations=1,
     )
     return tf.gather(ranked, kept), kept_texts
 
 
-def _texts_of(spans: tf.Tensor, texts: graph_squad_text.GraphTexts) -> tf.Tensor:
-    """Strings of spans [S, 4]; "" of no answer."""
-    first, last = tf.unstack(tf.cast(spans[:, :2], tf.int32), axis=1)
-    places = tf.where(first >= 0)
-    found = texts.final_texts(
-        *(tf.gather_nd(tokens, places) for tokens in (first, last))
+def _firsts(values: tf.Tensor) -> tf.Tensor:
+    """Where in [X] each of the different values first stands, in order."""
+    different, numbers = tf.unique(values)
+    return tf.math.unsorted_segment_min(
+        tf.range(tf.size(values)), numbers, tf.size(different)
     )
-    return tf.tensor_scatter_nd_update(tf.fill(tf.shape(first), ""), places, found)
+
+
+def _places_of(spans: tf.Tensor, texts: graph_squad_text.GraphTexts) -> tf.Tensor:
+    """Where the texts of spans [S, 4] stand; 0 of no answer."""
+    first, last = tf.unstack(tf.cast(spans[:, :2], tf.int32), axis=1)
+    rows = tf.where(first >= 0)
+    places = texts.final_places(*(tf.gather_nd(token, rows) for token in (first, last)))
+    return tf.scatter_nd(rows, places, tf.shape(first, tf.int64))

@@ -13,7 +13,7 @@ from data import graph_tokenization
 
 _WORD_ENDS = " \t\r\n\u202f"  # as in squad.Paragraph
 
-_SEARCH_WIDTH = 512  # places that are compared at a time
+_SEARCH_SIZE = 8192  # places that are compared at a time
 
 
 class GraphTexts:
@@ -45,16 +45,15 @@ class GraphTexts:
         self._joined = tf.boolean_mask(
             tf.where(is_space, ord(" "), codes), ~is_space | ~after_space
         )
-        self._set_up_search(tokens.words.flat_values)
-
-    def _set_up_search(self, words: tf.Tensor):
-        """Writes down where in the normalised words, with spaces, characters stand."""
-        self._normal = tf.strings.reduce_join(words, separator=" ")
-        letters = tf.strings.unicode_decode(tf.strings.reduce_join(words), "UTF-8")
-        self._sizes = _utf8_size(letters)  # [G]
+        self._num_places = tf.size(self._joined, tf.int64) + 1
+        # The normalised words with spaces, and where in it their characters stand.
+        words = tokens.words.flat_values
+        self._normal = tf.strings.unicode_decode(
+            tf.strings.reduce_join(words, separator=" "), "UTF-8"
+        )
         lengths = tf.strings.length(words, unit="UTF8_CHAR")
-        spaces_before = tf.repeat(tf.range(tf.size(words)), lengths)
-        self._bytes_before = tf.cumsum(self._sizes, exclusive=True) + spaces_before
+        word_of_normal = graph_tokenization.row_numbers(lengths)  # [G]
+        self._normal_places = tf.range(tf.size(word_of_normal)) + word_of_normal
 
     def characters(self, first: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The code points that the tokens `first` to `last` are, exactly.
@@ -72,26 +71,27 @@ class GraphTexts:
         """Strings [S] of code points as `characters` gives them."""
         return _encode(self._tokens.codes.flat_values, starts, ends)
 
-    def final_texts(self, first: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
-        """As `squad_text.Texts.final_text`.
+    def final_places(self, first: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
+        """Where `squad_text.Texts.final_text` of tokens stands, as a number.
 
         Args:
             first, last: int32 [S], tokens counted over all contexts.
         Returns:
-            string [S].
+            int64 [S], for `final_texts`. 0, which is never given, stands for "".
         """
-        starts, ends = self._final_places(first, last)
-        starts = tf.gather(self._joined_before, starts)
-        ends = tf.gather(self._joined_before, ends)
-        # Many spans have the same text, and it can be very long.
-        size = tf.cast(tf.size(self._joined) + 1, tf.int64)
-        keys = tf.cast(starts, tf.int64) * size + tf.cast(ends, tf.int64)
-        keys, numbers = tf.unique(keys)
-        starts, ends = (tf.cast(part, tf.int32) for part in (keys // size, keys % size))
-        return tf.gather(_encode(self._joined, starts, ends), numbers)
+        starts, ends = (
+            tf.cast(tf.gather(self._joined_before, codes), tf.int64)
+            for codes in self._final_codes(first, last)
+        )
+        return starts * self._num_places + ends
 
-    def _final_places(self, first: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Of `final_texts`: the first code point and the one after the last, [S]."""
+    def final_texts(self, places: tf.Tensor) -> tf.Tensor:
+        """The texts at int64 places [S], with single spaces: string [S]."""
+        starts, ends = places // self._num_places, places % self._num_places
+        return _encode(self._joined, tf.cast(starts, tf.int32), tf.cast(ends, tf.int32))
+
+    def _final_codes(self, first: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Of the final text: the first code point and the one after the last, [S]."""
         tokens = self._tokens
         start_word, end_word = (
             tf.gather(self._word_of_code, tf.gather(tokens.starts, token))
@@ -109,8 +109,8 @@ class GraphTexts:
         is_found = end_normal - start_normal == end_letter - start_letter
         is_found &= num_unknown == 0
         start = tf.gather(tokens.firsts, first)
-        end = tf.gather(tokens.firsts + tokens.lengths, last)
-        place = self._first_place(tf.where(is_found, start_normal, start), start, end)
+        end = tf.gather(tokens.firsts, last) + tf.gather(tokens.lengths, last)
+        place = self._first_places(tf.where(is_found, start_normal, start), start, end)
         found = start_letter + place - start_normal
         start_letter = tf.where(is_found, found, start_letter)
         end_letter = tf.where(is_found, found + end - start, end_letter)
@@ -119,7 +119,7 @@ class GraphTexts:
             tf.gather(self._letters, end_letter - 1) + 1,
         )
 
-    def _first_place(
+    def _first_places(
         self, earliest: tf.Tensor, start: tf.Tensor, end: tf.Tensor
     ) -> tf.Tensor:
         """Where what stands from `start` to `end` is first found, from `earliest` on.
@@ -129,29 +129,39 @@ class GraphTexts:
         Returns:
             int32 [S], `start` if there is no earlier place.
         """
-        first_byte = tf.gather(self._bytes_before, start)
-        end_byte = tf.gather(self._bytes_before + self._sizes, end - 1)
-        length = end_byte - first_byte
-        wanted = tf.strings.substr(self._normal, first_byte, length)[:, tf.newaxis]
-        width = tf.minimum(tf.reduce_max(start - earliest) + 1, _SEARCH_WIDTH)
+        rows = tf.where(earliest < start)  # [R, 1]
+        earliest, last, end = (tf.gather_nd(x, rows) for x in (earliest, start, end))
+        first = tf.gather(self._normal_places, last)
+        length = tf.gather(self._normal_places, end - 1) + 1 - first
+        columns = tf.range(tf.reduce_max(tf.pad(length, [[1, 0]])))
+        wanted = self._normal_at(first, columns)  # [R, longest]
+        width = tf.maximum(_SEARCH_SIZE // tf.maximum(tf.size(last), 1), 1)
 
         def is_unsure(offset, place):
-            # From `earliest + offset` on there is more to compare.
             return tf.reduce_any(earliest + offset < place)
 
         def search(offset, place):
             places = (earliest + offset)[:, tf.newaxis] + tf.range(width)
-            places = tf.minimum(places, place[:, tf.newaxis])  # [S, width]
-            there = tf.strings.substr(
-                self._normal,
-                tf.gather(self._bytes_before, places),
-                tf.broadcast_to(length[:, tf.newaxis], tf.shape(places)),
-            )
-            places = tf.where(there == wanted, places, place[:, tf.newaxis])
-            return offset + width, tf.reduce_min(places, axis=1)
+            places = tf.minimum(places, place[:, tf.newaxis])  # [R, width]
+            first = tf.gather(self._normal_places, places)
+            # Few places have even the first character in common.
+            pairs = tf.where(tf.gather(self._normal, first) == wanted[:, :1])
+            row, places = pairs[:, 0], tf.gather_nd(places, pairs)  # [P]
+            there = self._normal_at(tf.gather_nd(first, pairs), columns)
+            is_same = there == tf.gather(wanted, row)  # [P, longest]
+            is_same |= columns >= tf.gather(length, row)[:, tf.newaxis]
+            is_same = tf.reduce_all(is_same, axis=1)
+            row, places = (tf.boolean_mask(x, is_same) for x in (row, places))
+            found = tf.math.unsorted_segment_min(places, row, tf.size(place))
+            return offset + width, tf.minimum(place, found)
 
-        _, place = tf.while_loop(is_unsure, search, [0, start], parallel_iterations=1)
-        return place
+        _, place = tf.while_loop(is_unsure, search, [0, last], parallel_iterations=1)
+        return tf.tensor_scatter_nd_update(start, rows, place)
+
+    def _normal_at(self, first: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+        """What stands in the normalised words from each of [X] on: [X, columns]."""
+        places = first[:, tf.newaxis] + columns
+        return tf.gather(self._normal, tf.minimum(places, tf.size(self._normal) - 1))
 
 
 def _where(mask: tf.Tensor) -> tf.Tensor:
@@ -162,13 +172,6 @@ def _where(mask: tf.Tensor) -> tf.Tensor:
 def _sums_before(values: tf.Tensor) -> tf.Tensor:
     """For each place of [X], and for the end, the sum of what is before: [X + 1]."""
     return tf.pad(tf.cumsum(tf.cast(values, tf.int32)), [[1, 0]])
-
-
-def _utf8_size(codes: tf.Tensor) -> tf.Tensor:
-    """How many bytes each code point has, int32."""
-    return 1 + sum(
-        tf.cast(codes >= first, tf.int32) for first in (0x80, 0x800, 0x10000)
-    )
 
 
 def _encode(codes: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:

@@ -7,7 +7,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from data import squad_windows
+from data import graph_tokenization, squad_windows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ def place_windows(
     steps = tf.minimum(rooms, sizes.doc_stride)
     more = -(-tf.maximum(num_tokens - rooms, 0) // steps)
     num_windows = tf.where(num_tokens > 0, 1 + more, 0)
-    rows = tf.repeat(tf.range(tf.size(num_windows)), num_windows)
+    rows = graph_tokenization.row_numbers(num_windows)
     numbers = tf.ragged.range(num_windows).flat_values
     starts = numbers * tf.gather(steps, rows)
     ends = tf.minimum(starts + tf.gather(rooms, rows), tf.gather(num_tokens, rows))

@@ -118,7 +118,7 @@ class GraphTokenizer(tf.Module):
             word_lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
             lengths = tf.where(
                 are_unknown,
-                tf.repeat(word_lengths, by_word.values.row_lengths()),
+                tf.gather(word_lengths, row_numbers(by_word.values.row_lengths())),
                 tf.gather(self._piece_lengths, pieces.flat_values),
             )
             firsts = tf.cumsum(lengths, exclusive=True)
@@ -197,8 +197,7 @@ class GraphTokenizer(tf.Module):
         self, codes: tf.Tensor, counts: tf.Tensor, firsts: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """`starts` and `ends` of `GraphTokens`, from some of the others."""
-        num_codes = tf.size(codes)
-        sources = tf.repeat(tf.range(num_codes), counts)
+        sources = row_numbers(counts)
         starts = tf.gather(sources, firsts)
         ends = tf.gather(sources, firsts + lengths - 1) + 1
         # Accents behind a token belong to it: it ends where the next other one stands.
@@ -207,6 +206,25 @@ class GraphTokenizer(tf.Module):
         others = tf.cast(tf.where(is_other)[:, 0], tf.int32)
         others_before = tf.cumsum(tf.cast(is_other, tf.int32), exclusive=True)
         return starts, tf.gather(others, tf.gather(others_before, ends))
+
+
+def row_numbers(lengths: tf.Tensor) -> tf.Tensor:
+    """0 as often as the first length says, then 1, and so on.
+
+    As `tf.repeat` of a range, whose memory is the number of rows times the longest.
+
+    Args:
+        lengths: int32 or int64 [rows].
+    Returns:
+        int32 [sum of the lengths].
+    """
+    lengths = tf.cast(lengths, tf.int32)
+    starts = tf.cumsum(lengths, exclusive=True)
+    marks = tf.zeros([tf.reduce_sum(lengths) + 1], tf.int32)
+    marks = tf.tensor_scatter_nd_add(
+        marks, tf.expand_dims(starts, 1), tf.ones_like(starts)
+    )
+    return tf.cumsum(marks)[:-1] - 1
 
 
 def _code_points(text: tf.Tensor) -> tf.RaggedTensor:
