@@ -12,6 +12,7 @@ import training
 from data import classification, tokenization
 from modeling import config as config_lib
 from modeling import optimization
+from serving import saved_model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +96,8 @@ def claim_folder(
     run_directory.write_text(
         f"{output_dir}/bert_config.json", files.config.to_json_string()
     )
+    if values.get("do_export"):  # A mistake should not show after the training.
+        saved_model.next_version(_export_dir(output_dir, values["export_dir"]))
 
 
 def train(
@@ -152,4 +155,8 @@ def export(output_dir: str, export_dir: str | None) -> None:
     """
     import exporting  # Needs TensorFlow Text, which training does not.
 
-    exporting.export(output_dir, export_dir or f"{output_dir}/export")
+    exporting.export(output_dir, _export_dir(output_dir, export_dir))
+
+
+def _export_dir(output_dir: str, export_dir: str | None) -> str:
+    return export_dir or f"{output_dir}/export"

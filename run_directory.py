@@ -62,8 +62,9 @@ def claim(output_dir, identity, settings):
     """Makes the folder this process's, or checks that it belongs to the same model.
 
     The folder stays locked until the process ends. Settings that differ from those of
-    the training before are logged; they are kept in settings.json by a run that trains,
-    in settings_eval.json by others.
+    the training before are logged. settings.json has those of the last run that
+    trained, and settings_eval.json those of others; if none trained, settings.json has
+    those of the last run.
 
     Args:
         output_dir: str.
@@ -90,9 +91,10 @@ def claim(output_dir, identity, settings):
                 )
     write_json(path, identity)
     path = os.path.join(output_dir, SETTINGS_FILE)
-    before = _read_json(path)
-    if settings.get("do_train") or before is None:
-        _log_changes(before or {}, json.loads(json.dumps(settings)))
+    before = _read_json(path) or {}
+    if settings.get("do_train") or not before.get("do_train"):
+        if before.get("do_train"):
+            _log_changes(before, json.loads(json.dumps(settings)))
         write_json(path, settings)
     else:
         write_json(os.path.join(output_dir, "settings_eval.json"), settings)

@@ -21,7 +21,11 @@ def next_version(export_dir):
         export_dir: str, is made if it is not there.
     Returns:
         str.
+    Raises:
+        ValueError: it is a file.
     """
+    if os.path.isfile(export_dir):
+        raise ValueError(f"--export_dir={export_dir} is a file; name a folder")
     os.makedirs(export_dir, exist_ok=True)
     versions = [int(name) for name in os.listdir(export_dir) if name.isdecimal()]
     return os.path.join(export_dir, str(max(versions, default=0) + 1))

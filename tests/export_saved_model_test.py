@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+import exporting
 from data import classification, features, glue, tokenization
 from modeling import checkpoint, models
 from modeling import config as config_lib
@@ -123,8 +124,7 @@ def export_of(folder, config, **identity):
     (run / "model.json").write_text(json.dumps({**identity, "do_lower_case": True}))
     settings = {"max_seq_length": 20, "init_checkpoint": str(folder / "weights")}
     (run / "settings.json").write_text(json.dumps(settings))
-    scripts.succeed("export_saved_model.py", model_dir=run, export_dir=folder / "e")
-    return folder / "e/1"
+    return exporting.export(run, folder / "e")
 
 
 def hugging_face_rows(golden, tmp_path, name):

@@ -76,3 +76,11 @@ def test_sequences_longer_than_the_model_are_refused(values):
     settings = fine_tuning.Settings.from_values({**values, "max_seq_length": 65})
     with pytest.raises(ValueError, match="--max_seq_length is 65.* 64 positions"):
         fine_tuning.find_files(settings)
+
+
+def test_a_folder_that_cannot_take_the_export_is_refused_at_once(values, tmp_path):
+    files = fine_tuning.find_files(fine_tuning.Settings.from_values(values))
+    (tmp_path / "file").write_text("")
+    values |= {"do_export": True, "export_dir": str(tmp_path / "file")}
+    with pytest.raises(ValueError, match="--export_dir=.*file is a file; name a fol"):
+        fine_tuning.claim_folder(files, {"script": "run_x"}, values)

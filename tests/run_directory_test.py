@@ -15,6 +15,14 @@ from tests import scripts
 IDENTITY = {"config": {"hidden_size": 8, "vocab_size": 20}, "labels": ["a", "b"]}
 
 
+def test_settings_are_those_of_the_last_run_until_one_trains(tmp_path):
+    for seed in (1, 2):
+        run_directory.claim(tmp_path, IDENTITY, {"seed": seed, "do_train": False})
+        settings = json.loads((tmp_path / "settings.json").read_text())
+        assert settings == {"seed": seed, "do_train": False}
+    assert not (tmp_path / "settings_eval.json").exists()
+
+
 def test_a_folder_is_claimed_and_claimed_again(tmp_path):
     out = tmp_path / "deep" / "out"
     run_directory.claim(out, IDENTITY, {"seed": 1, "do_train": True})

@@ -54,3 +54,6 @@ def test_versions_count_on_from_the_highest(tmp_path):
     for name in ("2", "10", "notes", "11.tmp"):
         (folder / name).mkdir()
     assert saved_model.next_version(folder) == str(folder / "11")
+    (folder / "12").write_text("")
+    with pytest.raises(ValueError, match="12 is a file; name a folder"):
+        saved_model.next_version(folder / "12")
