@@ -9,7 +9,7 @@ import sys
 from absl import app, flags, logging
 
 
-def run(main, define_flags):
+def run(main, define_flags, takes_rest=False):
     """Defines the flags, parses the command line, runs `main`.
 
     An unknown flag is refused with the nearest name. An error that a person can mend
@@ -17,8 +17,10 @@ def run(main, define_flags):
     from.
 
     Args:
-        main: function of no arguments.
+        main: function of no arguments, or of one, see `takes_rest`.
         define_flags: function of no arguments.
+        takes_rest: whether `main` takes one: the list of arguments after `--`, which
+            are for another program.
     """
     define_flags()
     for module in (__name__, "common_flags"):  # so that --help shows them
@@ -28,12 +30,13 @@ def run(main, define_flags):
 
     def guarded(argv):
         try:
-            if len(argv) > 1:
+            rest = argv[1:]
+            if rest and not (takes_rest and rest[0].startswith("-")):
                 raise ValueError(
-                    f"unexpected argument {argv[1]!r}; flags start with --"
+                    f"unexpected argument {rest[0]!r}; flags start with --"
                 )
             _log_plainly()
-            main()
+            main(rest) if takes_rest else main()
         except Exception as error:
             if logging.level_debug() or not is_users(error):
                 raise

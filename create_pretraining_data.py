@@ -51,17 +51,6 @@ def define_flags() -> None:
     )
 
 
-def check_outputs(paths: tuple[str, ...], inputs: list[str]) -> None:
-    """Refuses outputs that would destroy something or cannot be written."""
-    for path in paths:
-        if os.path.realpath(path) in map(os.path.realpath, inputs):
-            raise ValueError(f"{path} is an input file; choose another --output_file")
-        if os.path.isdir(path):
-            raise ValueError(f"{path} is a folder; --output_file must name a file")
-    for path in paths:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-
-
 def make_manifest(
     inputs: list[str], outputs: tuple[str, ...], values: dict[str, Any]
 ) -> dict:
@@ -154,7 +143,9 @@ def main() -> None:
     vocab = tokenization.load_vocab(FLAGS.vocab_file)
     inputs = text_files.find(FLAGS.input_file)
     outputs = pretraining_flags.output_files(values)
-    check_outputs(outputs, inputs)
+    pretraining_flags.check_outputs(outputs, inputs)
+    for path in outputs:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     settings = pretraining_flags.make_settings(values, vocab)
     manifest = make_manifest(inputs, outputs, values)
     first, *_ = FLAGS.output_file.split(",")

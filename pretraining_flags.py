@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from absl import flags, logging
@@ -106,6 +106,16 @@ def output_files(values: Mapping[str, Any]) -> tuple[str, ...]:
     if len(set(map(os.path.realpath, paths))) < len(paths):
         raise ValueError(f"the output files must differ, got {', '.join(paths)}")
     return tuple(paths)
+
+
+def check_outputs(paths: Iterable[str], inputs: Iterable[str]) -> None:
+    """Refuses outputs that would destroy an input or cannot be written."""
+    sources = set(map(os.path.realpath, inputs))
+    for path in paths:
+        if os.path.realpath(path) in sources:
+            raise ValueError(f"{path} is an input file; choose another --output_file")
+        if os.path.isdir(path):
+            raise ValueError(f"{path} is a folder; --output_file must name a file")
 
 
 def make_text(values: Mapping[str, Any]) -> pretraining_records.Text:

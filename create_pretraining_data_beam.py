@@ -1,0 +1,300 @@
+r"""Turns text into TFRecords for pre-training on an Apache Beam runner: on a cluster.
+
+    python create_pretraining_data_beam.py --input_file=sample_data/corpus.txt \
+        --output_file=records.tfrecord --vocab_file=sample_data/vocab.txt \
+        --dupe_factor=5 -- --direct_running_mode=multi_processing
+
+Flags and instances are those of create_pretraining_data.py; which instance is in which
+file, and their order, is up to the runner. What stands behind `--` is for Beam. Without
+a --runner all is done here and in memory, to try things: create_pretraining_data.py is
+faster and goes on after a kill. A worker holds a pool at a time: up to 64 MB of token
+ids, some 250 MB in all. One gathers where documents begin and end: 16 bytes each, with
+--deduplicate 150.
+
+Workers on other machines need Beam, NumPy, absl-py, tqdm and this folder on their
+PYTHONPATH. README.md has an image of that kind and commands for Dataflow, Flink and
+Spark, none of which we could run. The vocabulary travels with the steps.
+"""
+
+import dataclasses
+import functools
+import glob
+import logging
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any
+
+import numpy as np
+from absl import flags
+
+import command_line
+import pretraining_flags
+from data import (
+    corpus,
+    corpus_places,
+    filesystem,
+    pretraining,
+    pretraining_records,
+    text_files,
+    tokenization,
+)
+
+try:
+    logging.disable(logging.WARNING)  # of what Beam misses and we do not need
+    import apache_beam as beam
+    from apache_beam.io import filesystem as beam_filesystem
+    from apache_beam.io.filesystems import FileSystems
+    from apache_beam.options import pipeline_options
+except ImportError:
+    beam = None
+finally:
+    logging.disable(logging.NOTSET)
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    pretraining_flags.define()
+    flags.adopt_module_key_flags(pretraining_flags)
+
+
+def open_file(path: str) -> IO[bytes]:
+    """Opens a file to read, also where Beam alone reaches (gs://, s3://, hdfs://)."""
+    if "://" not in path:
+        return text_files.open_local(path)
+    # Its suffix would have Beam unpack it, and `text_files` does.
+    as_it_is = beam_filesystem.CompressionTypes.UNCOMPRESSED
+    return FileSystems.open(path, compression_type=as_it_is)
+
+
+def find(patterns: str) -> list[str]:
+    """As `text_files.find`, also where Beam alone reaches."""
+
+    def match(pattern):
+        (result,) = FileSystems.match([pattern])
+        paths = [entry.path for entry in result.metadata_list if entry.size_in_bytes]
+        return [path for path in paths if not filesystem.is_hidden(path)]
+
+    names = [name.strip() for name in patterns.split(",") if name.strip()]
+    local = [name for name in names if "://" not in name]
+    found = text_files.find(",".join(local)) if local or not names else []
+    for name in set(names) - set(local):
+        inside = match(f"{name.rstrip('/')}/**")
+        texts = [path for path in inside if path.endswith(text_files.SUFFIXES)]
+        matches = match(name) or texts
+        if not matches:
+            raise FileNotFoundError(f"no file with text matches {name!r}")
+        found += matches
+    return sorted(set(found))
+
+
+def count(numbers: Mapping[str, int]) -> None:
+    """Adds to the counters of the pipeline."""
+    for name, number in numbers.items():
+        beam.metrics.Metrics.counter("pretraining", name).inc(number)
+
+
+# The steps. Workers get them with their arguments and know nothing of flags.
+
+
+def make_chunks(_: None, files: list, deduplicate: bool) -> Iterator[corpus.Chunk]:
+    """The chunks of the corpus."""
+    deduplicator = corpus.Deduplicator() if deduplicate else None
+    yield from corpus_places.make_chunks(files, deduplicator)
+    if deduplicator:
+        count({"repeated": deduplicator.num_repeated})
+
+
+@dataclasses.dataclass
+class Tokenizer:
+    """Chunk -> its index and token ids; reads the vocabulary once in a worker."""
+
+    text: pretraining_records.Text
+    vocabulary: bytes
+
+    @functools.cached_property
+    def _reader(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.vocabulary)
+            file.flush()
+            text = dataclasses.replace(self.text, vocab_file=file.name)
+            return pretraining_records.Reader(text, open_file)
+
+    def __call__(self, chunk: corpus.Chunk) -> corpus_places.Numbered:
+        tokens, counts = self._reader.read(chunk)
+        count(counts)
+        return chunk.index, tokens
+
+
+def assign(
+    chunk: corpus_places.Numbered, pools: list[range], dupe_factor: int
+) -> Iterator[tuple[tuple[int, int], corpus_places.Numbered]]:
+    """A chunk for each pass over its pool."""
+    pool = corpus_places.find_pool(chunk, pools)
+    for epoch in range(dupe_factor):
+        yield (epoch, pool), chunk
+
+
+def make_records(
+    group: tuple[tuple[int, int], Iterable[corpus_places.Numbered]],
+    settings: pretraining.Settings,
+) -> Iterator[bytes]:
+    """The records of a pass over a pool, as they stand in a TFRecord file."""
+    (epoch, index), chunks = group
+    pool = corpus_places.make_pool(index, chunks)
+    for batch, content, ends in pretraining_records.make(pool, epoch, settings):
+        count(pretraining_records.count(batch))
+        for record in np.split(content, ends[:-1]):
+            yield record.tobytes()
+
+
+def build(
+    pipeline: Any,
+    inputs: list[str],
+    tokenizer: Tokenizer,
+    settings: pretraining.Settings,
+    values: Mapping[str, Any],
+) -> Any:
+    """Puts the steps together; returns the PCollection of records."""
+    listed, single = beam.pvalue.AsList, beam.pvalue.AsSingleton
+    once = pipeline | "Once" >> beam.Create([None])
+    deduplicate = values["deduplicate"]
+    how = (values["text_field"], deduplicate, open_file)
+    files = (
+        pipeline
+        | "Files" >> beam.Create(inputs)
+        | "Spread files" >> beam.Reshuffle()
+        | "Scan" >> beam.Map(corpus_places.scan, *how)
+    )
+    chunks = (
+        once
+        | "Chunks" >> beam.FlatMap(make_chunks, listed(files), deduplicate)
+        | "Spread chunks" >> beam.Reshuffle()
+        | "Tokenize" >> beam.Map(tokenizer)
+    )
+    sizes = chunks | "Measure" >> beam.Map(corpus_places.measure)
+    pools = once | "Pools" >> beam.Map(
+        lambda _, sizes: corpus_places.plan_pools(sizes), listed(sizes)
+    )
+    return (
+        chunks
+        | "Assign" >> beam.FlatMap(assign, single(pools), values["dupe_factor"])
+        | "Gather" >> beam.GroupByKey()
+        | "Records" >> beam.FlatMap(make_records, settings)
+    )
+
+
+def write(records: Any, outputs: tuple[str, ...], num_shards: int | None) -> None:
+    """Adds the writing of the record files to the pipeline."""
+    prefix, suffix, template = outputs[0], "", ""
+    if num_shards:
+        template = "-SSSSS-of-NNNNN"
+        prefix, _, suffix = prefix.rpartition(f"-00000-of-{num_shards:05d}")
+    # The bytes are those of a TFRecord file already.
+    records | "Write" >> beam.io.WriteToText(
+        prefix,
+        suffix,
+        append_trailing_newlines=False,
+        num_shards=num_shards or 1,
+        shard_name_template=template,
+        coder=beam.coders.BytesCoder(),
+    )
+
+
+def make_pipeline(arguments: list[str]) -> Any:
+    """An empty pipeline for these options of Beam."""
+    options = pipeline_options.PipelineOptions(arguments)
+    standard = options.view_as(pipeline_options.StandardOptions)
+    standard.runner = standard.runner or "DirectRunner"
+    if standard.runner == "DirectRunner":
+        # Else it would download another runner. There are no triggers here at all.
+        options.view_as(pipeline_options.TypeOptions).allow_unsafe_triggers = True
+        # Exceptions would be logged where they happen, and they come here too.
+        logging.getLogger("apache_beam").setLevel(logging.WARNING)
+        logging.getLogger("apache_beam.runners.common").setLevel(logging.CRITICAL)
+        workers = options.view_as(pipeline_options.WorkerOptions)
+        workers.default_sdk_harness_log_level = "CRITICAL"
+        # For the processes it starts; what lies in the working folder is not for them.
+        here = os.path.dirname(os.path.abspath(__file__))
+        paths = filter(None, (here, os.environ.get("PYTHONPATH")))
+        os.environ |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
+    return beam.Pipeline(options=options)
+
+
+def users_message(error: Exception) -> str | None:
+    """What a worker says about text or files; None if it failed otherwise."""
+    text = str(error)
+    if not command_line.is_users(error):
+        # From another process comes a traceback as text, whose end is the exception.
+        kinds = r"\n(?:\w+\.)*(?:ValueError|\w*OSError|\w*IOError|FileNotFoundError): "
+        _, *texts = re.split(kinds, text)
+        if not texts:
+            return None
+        text = texts[-1]
+    return text.partition(" [while running ")[0]
+
+
+def run(pipeline: Any, outputs: tuple[str, ...]) -> dict[str, int]:
+    """Runs a pipeline; returns its counters.
+
+    Raises:
+        ValueError: what a worker found wrong with the text.
+    """
+    folder = glob.escape(os.path.dirname(outputs[0]) or ".")
+    leftovers = f"{folder}/beam-temp-*"
+    before = set(glob.glob(leftovers))
+    try:
+        result = pipeline.run()
+        result.wait_until_finish()
+    except Exception as error:
+        for path in set(glob.glob(leftovers)) - before:
+            shutil.rmtree(path, ignore_errors=True)
+        if message := users_message(error):
+            raise ValueError(message) from error
+        raise
+    counters = result.metrics().query()["counters"]
+    return {
+        counter.key.metric.name: counter.result
+        for counter in counters
+        if counter.key.metric.namespace == "pretraining"
+    }
+
+
+def main(arguments: list[str]) -> None:
+    if beam is None:
+        raise ValueError(
+            "Apache Beam is not installed; in a new virtual environment run "
+            "pip install -r requirements-beam.txt"
+        )
+    start, values = time.perf_counter(), command_line.values()
+    inputs, outputs = find(FLAGS.input_file), pretraining_flags.output_files(values)
+    if len(outputs) > 1 and not FLAGS.num_output_shards:
+        raise ValueError(
+            "--output_file must be one name, for several files with --num_output_shards"
+        )
+    pretraining_flags.check_outputs(outputs, inputs)
+    there = [path for path in outputs if FileSystems.exists(path)]
+    if there and not FLAGS.overwrite:
+        raise ValueError(
+            f"{there[0]} exists; choose another --output_file or pass --overwrite"
+        )
+    vocab = tokenization.load_vocab(FLAGS.vocab_file)
+    settings = pretraining_flags.make_settings(values, vocab)
+    vocabulary = pathlib.Path(FLAGS.vocab_file).read_bytes()
+    tokenizer = Tokenizer(pretraining_flags.make_text(values), vocabulary)
+    pipeline = make_pipeline(arguments)
+    records = build(pipeline, inputs, tokenizer, settings, values)
+    write(records, outputs, FLAGS.num_output_shards)
+    counts = run(pipeline, outputs)
+    if FLAGS.deduplicate:
+        logging.info("left out %d repeated documents", counts["repeated"])
+    pretraining_flags.show_summary(values, counts, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    command_line.run(main, define_flags, takes_rest=True)
