@@ -54,7 +54,7 @@ class Statistics:
         names = "lengths", "predictions", "labels", "text", "answers", *_PLACES
         self._tallies = {name: tallies.Tally() for name in names}
         self._records, self._texts = (distinct.DistinctCounter() for _ in range(2))
-        self._samples = []  # a heap of (-hash, count of all before, sample)
+        self._samples = []  # a heap of (-hash, place, record)
 
     @property
     def num_records(self) -> int:
@@ -131,7 +131,8 @@ class Statistics:
         """Keeps the records with the smallest hashes: a random choice that depends on
         nothing but the records."""
         count = self._settings.num_samples
-        for row in np.argsort(hashes)[:count].tolist():
+        _, rows = np.unique(hashes, return_index=True)  # in the order of the hashes
+        for row in rows[:count].tolist():
             entry = (-int(hashes[row]), places[row])
             if any(entry[0] == other[0] for other in self._samples):
                 continue  # a copy

@@ -110,10 +110,10 @@ def _cut(file: io.BufferedReader) -> Iterator[tuple[list, bool]]:
         if record is None:
             break
         longest = max(longest, len(record[1]))
-        block.append(record)
         if len(block) == _RECORDS or (len(block) + 1) * longest > _BLOCK_BYTES:
             yield block, False
-            block, longest = [], 0
+            block, longest = [], len(record[1])
+        block.append(record)
     yield block, False
 
 

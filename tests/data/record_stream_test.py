@@ -40,6 +40,7 @@ def test_the_records_are_those_that_tensorflow_reads(record_file, golden):
 
 def test_blocks_are_bounded(tmp_path):
     contents = [b"x" * (7 * i % 5000) for i in range(3000)]
+    contents[500] = b"x" * 16_000
     source = record_stream.Source(str(write(tmp_path / "a", contents)))
     sizes = [[len(content) for content in block] for block in source.blocks()]
     assert sum(sizes, []) == [len(content) for content in contents]

@@ -1,0 +1,81 @@
+"""Manifests of create_pretraining_data.py are found and read."""
+
+import json
+import os
+
+import pytest
+
+from data import manifests
+from tests import scripts
+
+
+@pytest.fixture(scope="module")
+def built(golden, tmp_path_factory):
+    """Folder with the files x-00000-of-00002, ... and their manifest."""
+    folder = tmp_path_factory.mktemp("built")
+    scripts.succeed(
+        "create_pretraining_data.py",
+        input_file=golden / "pretraining_corpus.txt",
+        output_file=folder / "x",
+        num_output_shards=2,
+        vocab_file=golden / "tiny_tf1/vocab.txt",
+        max_seq_length=64,
+        num_workers=1,
+        dupe_factor=1,
+    )
+    return folder
+
+
+def files(folder):
+    return [f"{folder}/x-0000{i}-of-00002" for i in range(2)]
+
+
+def test_a_manifest_is_read(built):
+    manifest = manifests.read(f"{built}/x.manifest.json")
+    assert manifest.flags["masked_lm_prob"] == 0.15
+    assert manifest.flags["max_seq_length"] == 64
+    assert manifest.vocabulary["path"].endswith("tiny_tf1/vocab.txt")
+    assert list(manifest.outputs) == list(map(os.path.basename, files(built)))
+    sizes = [entry["bytes"] for entry in manifest.outputs.values()]
+    assert sizes == [os.path.getsize(path) for path in files(built)]
+
+
+def test_the_manifest_beside_the_files_is_found(built, tmp_path, monkeypatch):
+    manifest = manifests.read(f"{built}/x.manifest.json")
+    assert manifests.find(files(built)) == dict.fromkeys(files(built), manifest)
+    other = str(tmp_path / "x-00000-of-00002")
+    assert manifests.find([*files(built)[:1], other, "ram://x"]) == {
+        files(built)[0]: manifest
+    }
+    monkeypatch.chdir(built)
+    found = manifests.find(["x-00001-of-00002"])
+    assert found["x-00001-of-00002"].outputs == manifest.outputs
+
+
+def test_a_manifest_elsewhere_is_taken_if_given(built, tmp_path):
+    other = str(tmp_path / "x-00000-of-00002")
+    path = f"{built}/x.manifest.json"
+    assert manifests.find([other], [path]) == {other: manifests.read(path)}
+    message = r"x\.manifest\.json names x-00000-of-00002, .* none of which is among"
+    with pytest.raises(ValueError, match=message):
+        manifests.find([str(tmp_path / "y")], [path])
+
+
+@pytest.mark.parametrize("change", ["cut", "list", "{}", "outputs", "number"])
+def test_what_is_no_manifest_is_refused(change, built, tmp_path):
+    content = (built / "x.manifest.json").read_text()
+    values = json.loads(content)
+    path = tmp_path / "x.manifest.json"
+    path.write_text(
+        {
+            "cut": content[:50],
+            "list": "[1]",
+            "{}": "{}",
+            "outputs": json.dumps({**values, "outputs": ["a"]}),
+            "number": json.dumps({**values, "result": {"outputs": 1}}),
+        }[change]
+    )
+    with pytest.raises(ValueError, match=r"x\.manifest\.json is no manifest of"):
+        manifests.find([str(tmp_path / "x-00000-of-00002")])
+    with pytest.raises(OSError, match="missing"):
+        manifests.read("missing")
