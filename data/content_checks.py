@@ -11,8 +11,8 @@ from data.inspection_checks import BUILD_AGAIN, Check
 
 MUCH_UNKNOWN = 0.1  # of the tokens
 _FEW = 32  # records that may be of one class by chance
-# Devlin et al. 2018, section 3.1, and how far off is too far, beyond chance.
-_MASKING = {"mask": (0.8, 0.1), "kept": (0.1, 0.05), "random": (0.1, 0.05)}
+_MASKING = {"mask": 0.8, "kept": 0.1, "random": 0.1}  # Devlin et al. 2018, section 3.1
+_MASKING_TOLERANCE = 0.05  # beyond five standard errors
 _SHARE_TOLERANCE = 0.2  # of the share itself; whole words do not always fit the budget
 
 
@@ -85,20 +85,23 @@ def _statistics(found, wanted):
             _percent(share),
             change,
         )
-    total = predictions["total"]
     shares = [found["masking"][f"{kind}_share"] for kind in _MASKING]
-    chance = 2.5 / max(1, total) ** 0.5  # five standard errors at most
     yield Check(
         "masking",
         all(
-            abs(share - usual) <= margin + chance
-            for share, (usual, margin) in zip(shares, _MASKING.values(), strict=True)
+            abs(share - usual) <= _MASKING_TOLERANCE + _chance(usual, predictions)
+            for share, usual in zip(shares, _MASKING.values(), strict=True)
         ),
         "80 % of the predicted tokens shown as [MASK], 10 % kept, 10 % random",
         ", ".join(map(_percent, shares)),
         "give the vocabulary of the records, or "
         f"{BUILD_AGAIN}: their masks are not those of BERT",
     )
+
+
+def _chance(share, predictions):
+    """Five standard errors."""
+    return 5 * (share * (1 - share) / max(1, predictions["total"])) ** 0.5
 
 
 def _vocabulary(tokens, wanted):
