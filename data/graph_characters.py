@@ -119,8 +119,9 @@ class GraphCharacters(tf.Module):
 
     def are_accents(self, codes: tf.Tensor) -> tf.Tensor:
         """Whether each code point is a mark that is dropped: int32 [C] to bool [C]."""
-        first = self._written(codes)[:, 0]
-        return (first < 0) & (first > _PADDING)
+        written = self._written(codes)
+        is_dropped = tf.reduce_all(written < 0, axis=1)
+        return is_dropped & (written[:, 0] > _PADDING)
 
     def space_words(self, codes: tf.RaggedTensor) -> tf.Tensor:
         """[N, (code points)] to string [N], as `BasicTokenizer.space_words`."""

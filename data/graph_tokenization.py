@@ -201,7 +201,7 @@ class GraphTokenizer(tf.Module):
         starts = tf.gather(sources, firsts)
         ends = tf.gather(sources, firsts + lengths - 1) + 1
         # Accents behind a token belong to it: it ends where the next other one stands.
-        is_other = ~self._characters.are_accents(codes) | (counts > 0)
+        is_other = ~self._characters.are_accents(codes)
         is_other = tf.pad(is_other, [[0, 1]], constant_values=True)  # [C + 1]
         others = tf.cast(tf.where(is_other)[:, 0], tf.int32)
         others_before = tf.cumsum(tf.cast(is_other, tf.int32), exclusive=True)
