@@ -4,6 +4,7 @@ S sentences, W words of all sentences, P pieces of all words, V windows.
 """
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +15,24 @@ from serving import parity
 
 # What `str.split` splits at.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x110000))))
+
+# More of them, from very long sentences, take no more memory.
+WINDOWS_AT_ONCE = 32
+
+
+class _Windows(NamedTuple):
+    """Windows that label words.
+
+    Attributes:
+        starts, ends: int64 [V], their first pieces, and those after their last.
+        row: int32 [W], the window that labels a word, ascending.
+        place: int32 [W], where in that window, behind its [CLS], the word begins.
+    """
+
+    starts: tf.Tensor
+    ends: tf.Tensor
+    row: tf.Tensor
+    place: tf.Tensor
 
 
 class WordTagger(tf.Module):
@@ -97,9 +116,8 @@ class WordTagger(tf.Module):
         """The outputs for words, string [S, (words)], that are where `is_word` says."""
         with tf.device("CPU"):  # As the tokenizer, where the ids come from.
             pieces = self._pieces(words.flat_values)  # [W, (pieces)]
-            batch, row, place = self._windows(words, pieces)
-        logits = self.model(batch, training=False)["logits"]  # [V, seq_length, labels]
-        logits = tf.gather_nd(logits, tf.stack([row, place], axis=1))  # [W, labels]
+            windows = self._windows(words, pieces)
+        logits = self._word_logits(pieces.flat_values, windows)  # [W, labels]
         shape = [*tf.unstack(tf.shape(is_word)), len(self.labels)]
         logits = tf.scatter_nd(tf.where(is_word), logits, tf.cast(shape, tf.int64))
         return self._outputs(logits, is_word)
@@ -113,12 +131,7 @@ class WordTagger(tf.Module):
         return tf.concat([pieces, unknown], axis=1)
 
     def _windows(self, words, pieces):
-        """Windows as of `ner.document_windows`, of each sentence by itself.
-
-        Returns:
-            (batch, row, place): a batch for the model, and for each word, int64 [W],
-            its row in the batch and the place of its first piece there.
-        """
+        """Windows as of `ner.document_windows`, of each sentence by itself."""
         room = self.max_seq_length - 2
         word_starts = pieces.row_splits[:-1]  # [W], among all pieces
         splits = tf.gather(pieces.row_splits, words.row_splits)  # [S + 1], likewise
@@ -128,7 +141,7 @@ class WordTagger(tf.Module):
         half = max(1, room // 2)
         steps = (surplus + half - 1) // half
         step = tf.ragged.range(steps + 1)  # [S, (windows)]
-        sentence, step = step.value_rowids(), step.flat_values  # [V]
+        sentence, step = step.value_rowids(), step.flat_values
 
         def place(step):
             """Where a window starts."""
@@ -143,11 +156,51 @@ class WordTagger(tf.Module):
         change = tf.where(is_last, size, (end + place(step + 1)) // 2)
         row = tf.searchsorted(first + change, word_starts, side="right")
         used, row = tf.unique(row)  # Others label nothing.
-        start, end = tf.gather(first + start, used), tf.gather(first + end, used)
-        ids = tf.gather(pieces.flat_values, tf.ragged.range(start, end))
-        batch = self.tokenizer.pack(ids, None, self.max_seq_length)
-        row = tf.cast(row, tf.int64)
-        return batch, row, word_starts - tf.gather(start, row) + 1
+        starts, ends = tf.gather(first + start, used), tf.gather(first + end, used)
+        place = tf.cast(word_starts - tf.gather(starts, row), tf.int32)
+        return _Windows(starts, ends, row, place + 1)  # 1: [CLS]
+
+    def _word_logits(self, ids, windows):
+        """Runs the model over all windows, a few at a time.
+
+        Args:
+            ids: int32 [P].
+            windows: _Windows.
+        Returns:
+            float32 [W, labels].
+        """
+        num_windows = tf.size(windows.starts)
+
+        def score(first, results):
+            with tf.device("CPU"):
+                last = first + WINDOWS_AT_ONCE
+                ranges = tf.ragged.range(
+                    windows.starts[first:last], windows.ends[first:last]
+                )
+                batch = self.tokenizer.pack(
+                    tf.gather(ids, ranges), None, self.max_seq_length
+                )
+                # The words are in the order of the windows.
+                low, high = tf.unstack(tf.searchsorted(windows.row, [first, last]))
+                row, place = windows.row[low:high] - first, windows.place[low:high]
+            logits = self.model(batch, training=False)["logits"]
+            logits = tf.gather_nd(logits, tf.stack([row, place], axis=1))
+            return last, results.write(first // WINDOWS_AT_ONCE, logits)
+
+        results = tf.TensorArray(
+            tf.float32,
+            # One for no windows, too: what has no parts cannot be joined.
+            size=tf.maximum(1, -(-num_windows // WINDOWS_AT_ONCE)),
+            element_shape=[None, len(self.labels)],
+            infer_shape=False,
+        )
+        _, results = tf.while_loop(
+            lambda first, _: (first == 0) | (first < num_windows),
+            score,
+            (0, results),
+            parallel_iterations=1,
+        )
+        return results.concat()
 
     def differences(self, signatures):
         """Yields how far an export's logits are from the model's and our Python code's.
