@@ -41,7 +41,10 @@ class _TextModel(tf.Module):
     def _answer(self, batch):
         return self.outputs(self.model(batch, training=False)["logits"])
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    # No autograph: it has nothing to do in these, and takes its time.
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, "text")], autograph=False
+    )
     def serving_default(self, text):
         ids = self.tokenizer(text)
         return self._answer(self.tokenizer.pack(ids, None, self.max_seq_length))
@@ -50,7 +53,8 @@ class _TextModel(tf.Module):
         input_signature=[
             tf.TensorSpec([None], tf.string, "text"),
             tf.TensorSpec([None], tf.string, "text_pair"),
-        ]
+        ],
+        autograph=False,
     )
     def pair(self, text, text_pair):
         ids_a, ids_b = self.tokenizer(text), self.tokenizer(text_pair)
@@ -60,7 +64,8 @@ class _TextModel(tf.Module):
         input_signature=[
             tf.TensorSpec([None, None], tf.int32, name)
             for name in ("input_ids", "input_mask", "segment_ids")
-        ]
+        ],
+        autograph=False,
     )
     def ids(self, input_ids, input_mask, segment_ids):
         return self._answer(

@@ -45,7 +45,10 @@ class TextChooser(tf.Module):
         # What the one in the graph is compared with.
         self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
 
-    @tf.function(input_signature=[*_texts("context"), _choices("choices")])
+    # No autograph: it has nothing to do in these, and takes its time.
+    @tf.function(
+        input_signature=[*_texts("context"), _choices("choices")], autograph=False
+    )
     def serving_default(self, context, choices):
         return self._choose(context, choices, choices)
 
@@ -53,7 +56,8 @@ class TextChooser(tf.Module):
         input_signature=[
             tf.TensorSpec([None, None, None], tf.int32, name)
             for name in ("input_ids", "input_mask", "segment_ids")
-        ]
+        ],
+        autograph=False,
     )
     def ids(self, input_ids, input_mask, segment_ids):
         batch = {
@@ -155,7 +159,10 @@ class SwagChooser(TextChooser):
 
     SIGNATURES = (*TextChooser.SIGNATURES, "swag")
 
-    @tf.function(input_signature=[*_texts("sent1", "sent2"), _choices("endings")])
+    @tf.function(
+        input_signature=[*_texts("sent1", "sent2"), _choices("endings")],
+        autograph=False,
+    )
     def swag(self, sent1, sent2, endings):
         with tf.device("CPU"):
             second = tf.expand_dims(tf.strings.join([sent2, " "]), 1) + endings
@@ -170,7 +177,10 @@ class ArctChooser(TextChooser):
 
     SIGNATURES = (*TextChooser.SIGNATURES, "arct")
 
-    @tf.function(input_signature=[*_texts("claim", "reason"), _choices("warrants")])
+    @tf.function(
+        input_signature=[*_texts("claim", "reason"), _choices("warrants")],
+        autograph=False,
+    )
     def arct(self, claim, reason, warrants):
         with tf.device("CPU"):
             first = tf.strings.join([_sentence(claim), _sentence(reason)], " ")

@@ -69,7 +69,11 @@ class WordTagger(tf.Module):
         self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
         self._unknown = self._python_tokenizer.vocab["[UNK]"]
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.string, "words")])
+    # No autograph: it has nothing to do in these, and takes its time.
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.string, "words")],
+        autograph=False,
+    )
     def serving_default(self, words):
         with tf.device("CPU"):
             is_filled = tf.cast(words != "", tf.int32)
@@ -79,7 +83,9 @@ class WordTagger(tf.Module):
             ragged = tf.RaggedTensor.from_tensor(words, lengths)
             return self._tag(ragged, is_word)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, "text")], autograph=False
+    )
     def text(self, text):
         with tf.device("CPU"):
             text = tf.strings.regex_replace(text, f"[{re.escape(_SPACES)}]", " ")
@@ -91,7 +97,8 @@ class WordTagger(tf.Module):
         input_signature=[
             tf.TensorSpec([None, None], tf.int32, name)
             for name in ("input_ids", "input_mask", "segment_ids")
-        ]
+        ],
+        autograph=False,
     )
     def ids(self, input_ids, input_mask, segment_ids):
         batch = {
