@@ -255,6 +255,16 @@ def test_many_unknown_tokens_are_told(flags, tmp_path):
     assert re.search(r"9\d\.\d % of the tokens are \[UNK\]: .*vocab", result.stderr)
 
 
+def test_a_file_without_empty_lines_is_told(flags, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.txt").write_text("One.\n\nTwo.\n")
+    (tmp_path / "in/b.txt").write_text("A line.\n" * 1200)
+    result = scripts.run(SCRIPT, **flags | {"input_file": tmp_path / "in"})
+    assert result.returncode == 0
+    [line] = [x for x in result.stderr.splitlines() if "no empty line" in x]
+    assert "b.txt holds no empty line, so its 1200 lines are one document" in line
+
+
 def test_words_of_a_segmented_text_are_masked_whole(run, flags, tmp_path):
     """Chinese: the tokenizer cuts the characters apart, spaces tell the words."""
     words = ["\u4e2d\u56fd", "\u5317\u4eac", "\u4eba", "\u56fe\u4e66\u9986", "a"]
