@@ -75,13 +75,15 @@ def check(report: Mapping[str, Any], wanted: Wanted) -> list[Check]:
 
 
 def _files(report):
-    damage = [file["damage"] for file in report["files"] if file["damage"]]
+    damage = [
+        file["damage"].partition(";")[0] for file in report["files"] if file["damage"]
+    ]
     yield Check(
         "files",
         not damage,
         "whole TFRecord files",
         "; ".join(damage) or f"{len(report['files'])} whole",
-        "see there",
+        "copy or build these again",
     )
     zipped = [file["path"] for file in report["files"] if file["path"].endswith(".gz")]
     yield Check(
