@@ -73,23 +73,20 @@ def open_file(path: str) -> IO[bytes]:
 
 
 def find(patterns: str) -> list[str]:
-    """As `text_files.find`, also where Beam alone reaches."""
-
-    def match(pattern):
-        (result,) = FileSystems.match([pattern])
-        paths = [entry.path for entry in result.metadata_list if entry.size_in_bytes]
-        return [path for path in paths if not filesystem.is_hidden(path)]
-
+    """As `text_files.find`; where Beam alone reaches, a folder's name ends in /."""
     names = [name.strip() for name in patterns.split(",") if name.strip()]
     local = [name for name in names if "://" not in name]
     found = text_files.find(",".join(local)) if local or not names else []
     for name in set(names) - set(local):
-        inside = match(f"{name.rstrip('/')}/**")
-        texts = [path for path in inside if path.endswith(text_files.SUFFIXES)]
-        matches = match(name) or texts
-        if not matches:
+        is_folder = name.endswith("/")
+        (result,) = FileSystems.match([f"{name}**" if is_folder else name])
+        paths = [entry.path for entry in result.metadata_list if entry.size_in_bytes]
+        paths = [path for path in paths if not filesystem.is_hidden(path)]
+        if is_folder:
+            paths = [path for path in paths if path.endswith(text_files.SUFFIXES)]
+        if not paths:
             raise FileNotFoundError(f"no file with text matches {name!r}")
-        found += matches
+        found += paths
     return sorted(set(found))
 
 
