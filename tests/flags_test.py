@@ -25,7 +25,15 @@ ADDED = {
         "vocab_file",
         "vocab_size",
     },
-    "create_pretraining_data": {"overwrite"},
+    "create_pretraining_data": {
+        "deduplicate",
+        "num_output_shards",
+        "num_workers",
+        "overwrite",
+        "pre_segmented",
+        "split_sentences",
+        "text_field",
+    },
     "grow_checkpoint": {
         "bert_config_file",
         "input",
