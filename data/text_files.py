@@ -69,10 +69,14 @@ def find(patterns: str) -> list[str]:
 
 
 def read_lines(paths: Iterable[str], text_field: str = "text") -> Iterator[str]:
-    """All lines of text that are not empty."""
+    """All lines of text that are not empty; documents may have any length."""
     for path in paths:
-        for document in read_documents(path, text_field):
-            yield from document.lines
+        lines = _read(path, 0, None, open_local)
+        if _is_json_lines(path):
+            for document in _read_json_lines(path, text_field, lines):
+                yield from document.lines
+        else:
+            yield from (text for _, _, text in lines if text)
 
 
 def read_documents(
@@ -96,9 +100,13 @@ def read_documents(
             longer than `MAX_LINE_BYTES`, `MAX_DOCUMENT_BYTES`.
     """
     lines = _read(path, start, end, open_file)
-    if path.removesuffix(".gz").endswith(".jsonl"):
+    if _is_json_lines(path):
         return _read_json_lines(path, text_field, lines)
     return _read_plain(path, lines)
+
+
+def _is_json_lines(path: str) -> bool:
+    return path.removesuffix(".gz").endswith(".jsonl")
 
 
 def _read_plain(path: str, source: Iterator[Line]) -> Iterator[Document]:

@@ -93,6 +93,8 @@ def test_too_long_lines_and_documents_are_located(write, monkeypatch):
         ["x" * 99] * 2,
         ["x" * 99],
     ]
+    path = str(write("d.txt", b"a\n\n" + line * 3))
+    assert list(text_files.read_lines([path])) == ["a", *["x" * 99] * 3]
     with pytest.raises(ValueError, match=r"line 2: the line is longer than"):
         read(write("b.txt", line + b"y" + line))
     with pytest.raises(ValueError, match="a document .* with line 5; .* empty lines"):
