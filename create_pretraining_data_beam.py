@@ -186,8 +186,8 @@ def build(
     )
 
 
-def write(records: Any, outputs: tuple[str, ...], num_shards: int | None) -> None:
-    """Adds the writing of the record files to the pipeline."""
+def write(records: Any, outputs: tuple[str, ...], num_shards: int | None) -> str:
+    """Adds the writing of the files to the pipeline; returns how their names begin."""
     prefix, suffix, template = outputs[0], "", ""
     if num_shards:
         template = "-SSSSS-of-NNNNN"
@@ -201,6 +201,7 @@ def write(records: Any, outputs: tuple[str, ...], num_shards: int | None) -> Non
         shard_name_template=template,
         coder=beam.coders.BytesCoder(),
     )
+    return prefix
 
 
 def make_pipeline(arguments: list[str]) -> Any:
@@ -227,8 +228,8 @@ def users_message(error: Exception) -> str | None:
     """What a worker says about text or files; None if it failed otherwise."""
     text = str(error)
     if not command_line.is_users(error):
-        # From another process comes a traceback as text, whose end is the exception.
-        kinds = r"\n(?:\w+\.)*(?:ValueError|\w*OSError|\w*IOError|FileNotFoundError): "
+        # Or that as text, at the end of a traceback if it is from another process.
+        kinds = r"(?:^|\n)(?:\w+\.)*(?:Value|OS|IO|BeamIO|FileNotFound)Error: "
         _, *texts = re.split(kinds, text)
         if not texts:
             return None
@@ -236,24 +237,27 @@ def users_message(error: Exception) -> str | None:
     return text.partition(" [while running ")[0]
 
 
-def run(pipeline: Any, outputs: tuple[str, ...]) -> dict[str, int]:
-    """Runs a pipeline; returns its counters.
+def run(pipeline: Any, prefix: str) -> dict[str, int]:
+    """Runs a pipeline that writes files with this prefix; returns its counters.
 
     Raises:
         ValueError: what a worker found wrong with the text.
     """
-    folder = glob.escape(os.path.dirname(outputs[0]) or ".")
-    leftovers = f"{folder}/beam-temp-*"
-    before = set(glob.glob(leftovers))
+    folder, name = map(glob.escape, os.path.split(prefix))
+    temporary = os.path.join(folder, f"beam-temp-{name}-{'?' * 32}")
+    before = set(glob.glob(temporary))
     try:
         result = pipeline.run()
         result.wait_until_finish()
     except Exception as error:
-        for path in set(glob.glob(leftovers)) - before:
-            shutil.rmtree(path, ignore_errors=True)
+        if str(error).startswith("KeyboardInterrupt"):
+            raise KeyboardInterrupt from error
         if message := users_message(error):
             raise ValueError(message) from error
         raise
+    finally:  # Beam tidies up only where all went well
+        for path in set(glob.glob(temporary)) - before:
+            shutil.rmtree(path, ignore_errors=True)
     counters = result.metrics().query()["counters"]
     return {
         counter.key.metric.name: counter.result
@@ -286,8 +290,7 @@ def main(arguments: list[str]) -> None:
     tokenizer = Tokenizer(pretraining_flags.make_text(values), vocabulary)
     pipeline = make_pipeline(arguments)
     records = build(pipeline, inputs, tokenizer, settings, values)
-    write(records, outputs, FLAGS.num_output_shards)
-    counts = run(pipeline, outputs)
+    counts = run(pipeline, write(records, outputs, FLAGS.num_output_shards))
     if FLAGS.deduplicate:
         logging.info("left out %d repeated documents", counts["repeated"])
     pretraining_flags.show_summary(values, counts, time.perf_counter() - start)

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import types
@@ -224,6 +225,26 @@ def test_text_that_cannot_be_used_is_refused(flags, tmp_path, run_here, name):
         run_here(create_pretraining_data_beam, [], **flags)
     assert "while running" not in str(caught.value)
     assert os.listdir(tmp_path / "out") == []
+
+
+@needs_beam
+def test_a_full_disk_leaves_nothing(flags):
+    def limit_files():  # stands in for a full disk: writing fails in the same place
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    result = subprocess.run(
+        scripts.command(SCRIPT, **flags),
+        preexec_fn=limit_files,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("create_pretraining_data_beam: error: ")
+    assert last.endswith("File too large")
+    assert os.listdir(flags["output_file"].parent) == []
 
 
 @needs_beam
