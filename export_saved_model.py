@@ -2,10 +2,10 @@
 
     python export_saved_model.py --model_dir=mrpc --export_dir=exports/mrpc
 
---model_dir is the output folder of run_classifier.py, run_ner.py or run_swag.py, which
-take --do_export too. Writes --export_dir/1 or the next number (TensorFlow Serving loads
-the highest). The exporter loads what it wrote and compares it with the model in memory,
-from text and from ids, before it says done.
+--model_dir is the output folder of run_classifier.py, run_squad.py, run_ner.py or
+run_swag.py, which take --do_export too. Writes --export_dir/1 or the next number
+(TensorFlow Serving loads the highest). The exporter loads what it wrote and compares it
+with the model in memory, from text and from ids, before it says done.
 """
 
 import common_flags
