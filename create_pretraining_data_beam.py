@@ -2,13 +2,13 @@ r"""Turns text into TFRecords for pre-training on an Apache Beam runner: on a cl
 
     python create_pretraining_data_beam.py --input_file=sample_data/corpus.txt \
         --output_file=records.tfrecord --vocab_file=sample_data/vocab.txt \
-        --dupe_factor=5 -- --direct_running_mode=multi_processing
+        -- --direct_running_mode=multi_processing --direct_num_workers=2
 
 Flags and instances are those of create_pretraining_data.py; which instance is in which
 file, and their order, is up to the runner. What stands behind `--` is for Beam. Without
 a --runner all is done here and in memory, to try things: create_pretraining_data.py is
 faster and goes on after a kill. A worker holds a pool at a time: up to 64 MB of token
-ids, some 250 MB in all. One gathers where documents begin and end: 16 bytes each, with
+ids, and copies of them. One gathers where documents begin and end: 16 bytes each, with
 --deduplicate 150.
 
 Workers on other machines need Beam, NumPy, absl-py, tqdm and this folder on their
