@@ -149,7 +149,8 @@ class GraphTokenizer(tf.Module):
             max_seq_length: the most tokens in a row, at least 3.
 
         Returns:
-            input_ids, input_mask, segment_ids: int32 [N, L], L the longest row.
+            input_ids, input_mask, segment_ids: int32 [N, L], L the longest row, and 2
+            if N is 0.
 
         Raises:
             ValueError: max_seq_length is an int below 3.
@@ -178,10 +179,14 @@ class GraphTokenizer(tf.Module):
             second = tf.concat([_cut(ids_b, length_b), _cut(sep, is_pair)], axis=1)
             segments = [tf.zeros_like(first), tf.ones_like(second)]
             ids = tf.concat([first, second], axis=1)
+            lengths = ids.row_lengths()
+            # Without any text there are still columns: the pooler looks at the first.
+            longest = tf.maximum(tf.reduce_max(lengths), 2)
+            shape = tf.stack([num_texts, longest])
             return {
-                "input_ids": ids.to_tensor(),
-                "input_mask": tf.sequence_mask(ids.row_lengths(), dtype=tf.int32),
-                "segment_ids": tf.concat(segments, axis=1).to_tensor(),
+                "input_ids": ids.to_tensor(shape=shape),
+                "input_mask": tf.sequence_mask(lengths, longest, dtype=tf.int32),
+                "segment_ids": tf.concat(segments, axis=1).to_tensor(shape=shape),
             }
 
     def _pieces(self, words: tf.RaggedTensor) -> tf.RaggedTensor:

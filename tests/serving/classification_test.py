@@ -71,3 +71,11 @@ def test_the_comparison_sees_another_model_and_another_tokenizer(model, vocab_fi
     shorter = servers.TextClassifier(model, LABELS, vocab_file, True, 19)
     for other in (cased, shorter):
         assert any(d > 1e-3 for d in server.differences(signatures(other)))
+
+
+def test_no_text_no_answer(model, vocab_file):
+    server = servers.TextClassifier(model, LABELS, vocab_file, True, 16)
+    nothing = tf.constant([], tf.string)
+    for answer in (server.serving_default(nothing), server.pair(nothing, nothing)):
+        assert {len(values) for values in answer.values()} == {0}
+        assert answer["logits"].shape == (0, len(LABELS))

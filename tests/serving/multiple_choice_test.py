@@ -129,3 +129,10 @@ def test_the_comparison_sees_another_length(swag, arct, model, vocab_file):
     other = servers.TextChooser(model, vocab_file, True, 13)
     signatures = {name: getattr(other, name) for name in other.SIGNATURES}
     assert any(d > 1e-4 for d in swag.differences(signatures))
+
+
+def test_no_question_no_answer(swag):
+    answer = swag.serving_default(
+        context=tf.constant([], tf.string), choices=tf.zeros([0, 2], tf.string)
+    )
+    assert {len(values) for values in answer.values()} == {0}
