@@ -203,6 +203,7 @@ def main():
     )
     with strategy.scope():
         training.set_seed(FLAGS.seed)
+        training.set_precision(FLAGS.precision)
         model = models.BertForSequenceClassification(
             files.config, classifier_tasks.num_outputs(task.labels)
         )

@@ -137,6 +137,7 @@ def main():
     )
     with strategy.scope():
         training.set_seed(FLAGS.seed)
+        training.set_precision(FLAGS.precision)
         model = models.BertForTokenClassification(files.config, len(labels))
     forward = inference.Forward(strategy, model, measure)
 

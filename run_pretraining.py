@@ -80,6 +80,7 @@ def main():
     )
     with strategy.scope():
         training.set_seed(FLAGS.seed)
+        training.set_precision(FLAGS.precision)
         model = models.BertForPretraining(config)
     if FLAGS.do_train:
         schedule = optimization.warmup_then_decay(

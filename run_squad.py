@@ -186,6 +186,7 @@ def main():
     )
     with strategy.scope():
         training.set_seed(FLAGS.seed)
+        training.set_precision(FLAGS.precision)
         model = models.BertForQuestionAnswering(files.config)
 
     def write_windows(name, questions):

@@ -102,6 +102,7 @@ def main():
     )
     with strategy.scope():
         training.set_seed(FLAGS.seed)
+        training.set_precision(FLAGS.precision)
         model = models.BertForMultipleChoice(files.config)
     forward = inference.Forward(strategy, model, measure)
 

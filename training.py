@@ -51,6 +51,18 @@ def set_seed(seed):
     keras.utils.set_random_seed(seed)
 
 
+# What --precision may be, and Keras's name for it.
+PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+
+def set_precision(precision):
+    """Sets what the models made next compute in; of `PRECISIONS`.
+
+    Weights, layer norms, softmax, losses, moments and updates stay in float32.
+    """
+    keras.config.set_dtype_policy(PRECISIONS[precision])
+
+
 def make_optimizer(
     strategy, model, schedule, bias_correction=False, frozen=re.compile("(?!)")
 ):

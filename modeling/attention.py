@@ -45,7 +45,7 @@ class SelfAttention(keras.layers.Layer):
         bias: float, [B, 1, F or 1, T], from `score_bias`.
     Returns:
         context: float, [B, F, H], the heads side by side.
-        attention_probs: float, [B, N, F, T], before dropout.
+        attention_probs: float32, [B, N, F, T], before dropout.
     """
 
     def __init__(self, config, **kwargs):
@@ -77,7 +77,8 @@ class SelfAttention(keras.layers.Layer):
         value = self._split_heads(self.value(hidden_states))
 
         scores = tf.matmul(query, key, transpose_b=True) + bias  # [B, N, F, T]
-        attention_probs = tf.nn.softmax(scores)
-        weights = self.dropout(attention_probs, training=training)
+        attention_probs = tf.nn.softmax(tf.cast(scores, tf.float32))
+        weights = tf.cast(attention_probs, value.dtype)
+        weights = self.dropout(weights, training=training)
         context = tf.transpose(tf.matmul(weights, value), [0, 2, 1, 3])  # [B, F, N, S]
         return tf.reshape(context, layers.dims(hidden_states)), attention_probs

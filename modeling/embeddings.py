@@ -36,6 +36,9 @@ class BertEmbeddings(keras.layers.Layer):
                 name=name,
                 shape=(rows, config.hidden_size),
                 initializer=layers.initializer(config.initializer_range),
+                # Rows that occur often are added up in float32, whatever is computed
+                # in, and only the rows that occur are converted.
+                autocast=False,
             )
 
         self.word_embeddings = table("word_embeddings", config.vocab_size)

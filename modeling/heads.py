@@ -54,7 +54,8 @@ class MaskedLM(keras.layers.Layer):
         *outer, size = layers.dims(hidden_states)
         x = self.layer_norm(self.activation(self.transform(hidden_states)))
         x = tf.reshape(x, [-1, size])
-        logits = tf.matmul(x, tf.convert_to_tensor(word_embeddings), transpose_b=True)
+        table = tf.cast(tf.convert_to_tensor(word_embeddings), x.dtype)
+        logits = tf.matmul(x, table, transpose_b=True)
         logits = tf.nn.bias_add(logits, tf.convert_to_tensor(self.output_bias))
         return tf.reshape(logits, [*outer, self.vocab_size])
 
