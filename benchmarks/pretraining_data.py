@@ -19,9 +19,8 @@ import time
 
 from absl import app, flags
 
-from benchmarks import plain_pretraining
+from benchmarks import plain_pretraining, plain_tokenizer
 from data import sentences, text_files, tokenization
-from tests import plain_tokenizer
 
 FLAGS = flags.FLAGS
 ROOT = pathlib.Path(__file__).parent.parent

@@ -8,8 +8,9 @@ import subprocess
 
 import pytest
 
+from benchmarks import plain_tokenizer
 from data import tokenization, vocabulary
-from tests import plain_tokenizer, scripts
+from tests import scripts
 
 SCRIPT = "build_vocab.py"
 CORPUS = scripts.ROOT / "sample_data/corpus.txt"

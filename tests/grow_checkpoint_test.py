@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import grow_checkpoint
+from benchmarks import plain_tokenizer
 from data import tokenization
 from modeling import checkpoint, models
-from tests import plain_tokenizer, scripts
+from tests import scripts
 
 WORDS = "bert/embeddings/word_embeddings"
 BIAS = "cls/predictions/output_bias"

@@ -1,7 +1,7 @@
 """Who may import whom: read from the source, so that no import has to succeed.
 
 Scripts may import the shared modules of the root folder, and both may import the
-packages; nothing points the other way. data, metrics and modeling do not know one
+packages; nothing points the other way, and no benchmark imports tests. data, metrics and modeling do not know one
 another, serving puts data and modeling together, and in modeling the core does not know
 its variants.
 """
@@ -119,6 +119,13 @@ def test_core_modeling_never_imports_a_variant(name):
     names = imports_of(ROOT / "modeling" / f"{name}.py")
     imported = {n.split(".")[1] for n in names if n.startswith("modeling.")}
     assert imported - CORE_MODELING == set()
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks").glob("*.py")), ids=relative
+)
+def test_benchmarks_import_no_tests(path):
+    assert "tests" not in top_level(imports_of(path))
 
 
 def test_nothing_in_the_root_folder_imports_a_script():

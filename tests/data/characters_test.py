@@ -4,8 +4,8 @@ import unicodedata
 
 import pytest
 
+from benchmarks import plain_tokenizer
 from data import characters
-from tests import plain_tokenizer
 
 
 @pytest.mark.parametrize(

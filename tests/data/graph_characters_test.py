@@ -6,8 +6,8 @@ import unicodedata
 import pytest
 import tensorflow as tf
 
+from benchmarks import plain_tokenizer
 from data import graph_characters
-from tests import plain_tokenizer
 
 
 @pytest.mark.parametrize("lower", [True, False], ids=["uncased", "cased"])

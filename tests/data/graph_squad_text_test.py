@@ -5,6 +5,7 @@ import random
 import pytest
 import tensorflow as tf
 
+from benchmarks import plain_tokenizer
 from data import (
     graph_squad_text,
     graph_tokenization,
@@ -13,7 +14,7 @@ from data import (
     squad_windows,
     tokenization,
 )
-from tests import plain_tokenizer, squad_files
+from tests import squad_files
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])

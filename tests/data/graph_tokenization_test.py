@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from benchmarks import plain_tokenizer
 from data import graph_tokenization, tokenization
-from tests import plain_tokenizer
 
 SPECIALS = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 CLS, SEP = 101, 102

@@ -6,8 +6,9 @@ import unicodedata
 
 import pytest
 
+from benchmarks import plain_tokenizer
 from data import token_offsets, tokenization
-from tests import plain_tokenizer, squad_files
+from tests import squad_files
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])

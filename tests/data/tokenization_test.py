@@ -10,8 +10,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from benchmarks import plain_tokenizer
 from data import tokenization
-from tests import plain_tokenizer
 
 SPECIALS = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 BOTH_CASES = pytest.mark.parametrize("lower", [True, False], ids=["uncased", "cased"])

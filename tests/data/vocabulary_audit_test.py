@@ -5,8 +5,9 @@ import random
 
 import pytest
 
+from benchmarks import plain_tokenizer
 from data import tokenization, vocabulary_audit
-from tests import plain_tokenizer, scripts
+from tests import scripts
 
 
 def plain_audit(words, vocab):

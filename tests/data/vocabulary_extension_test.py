@@ -6,8 +6,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from benchmarks import plain_tokenizer
 from data import tokenization, vocabulary_extension
-from tests import plain_tokenizer, scripts
+from tests import scripts
 
 ENTRIES = [*tokenization.SPECIAL_TOKENS, "a", "##a", "b", "##b", "ab", "##c"]
 VOCAB = {entry: k for k, entry in enumerate(ENTRIES)}

@@ -9,8 +9,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from benchmarks import plain_tokenizer
 from data import tokenization, vocabulary, word_counts
-from tests import plain_tokenizer, scripts
+from tests import scripts
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = strategies.dictionaries(

@@ -7,8 +7,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from benchmarks import plain_tokenizer
 from data import tokenization, word_counts
-from tests import plain_tokenizer
 
 # One-letter words of very different frequencies.
 LINES = strategies.lists(strategies.sampled_from("aaaaaabbbbcccddefghijklmn"))

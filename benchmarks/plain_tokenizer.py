@@ -1,4 +1,4 @@
-"""BERT's tokenizer written down step by step, and odd texts, for tests to compare with.
+"""BERT's tokenizer written down step by step, and odd texts, to compare with.
 
 Nothing is remembered, looked up in a table or done for more than one character at once.
 """
