@@ -1,10 +1,10 @@
 """Cuts prose into sentences, by rules (for --split_sentences).
 
-A sentence ends at `.`, `!`, `?` or `…`, with closing quotes and brackets after it,
-where white space and then no small letter follows; and right after `。`, `！` and `？`.
-A full stop does not end one after an initial (`J. Smith`) or after an abbreviation that
-names follow (`Mr.`, `Dr.`, `St.`); after others it may, and that mistake is accepted:
-next-sentence prediction needs no better cut.
+A sentence ends at `.`, `!`, `?` or `…` right after a word, with closing quotes and
+brackets after it, where white space and then no small letter follows; and right after
+`。`, `！` and `？`. A full stop does not end one after an initial (`J. Smith`) or after an
+abbreviation that names follow (`Mr.`, `Dr.`, `St.`); after others it may, and that
+mistake is accepted: next-sentence prediction needs no better cut.
 """
 
 import re
@@ -16,8 +16,10 @@ _BEFORE_NAMES = """
 """.split()  # noqa: SIM905 - a list of words is best read as words
 _OPENING = r"""["'‘“„«»(\[¿¡—-]"""
 _CLOSING = r"""["'’”“»«)\]]"""
+# Only where a run of marks begins: to try it from each of them would take time that
+# grows with the square of its length.
 _ENDS = re.compile(
-    rf"(?<![.\s])[.!?…]+{_CLOSING}*\s+(?={_OPENING}*[^\W_])|[。！？]+[”’」』）]*"
+    rf"(?<![.!?…\s])[.!?…]+{_CLOSING}*\s+(?={_OPENING}*[^\W_])|[。！？]+[”’」』）]*"
 )
 _FIRST_LETTER = re.compile(rf"{_OPENING}*[^\W\d_]")
 _ABBREVIATION = re.compile(

@@ -1,9 +1,9 @@
 """Who may import whom: read from the source, so that no import has to succeed.
 
 Scripts may import the shared modules of the root folder, and both may import the
-packages; nothing points the other way, and no benchmark imports tests. data, metrics and modeling do not know one
+packages; nothing points the other way. data, metrics and modeling do not know one
 another, serving puts data and modeling together, and in modeling the core does not know
-its variants.
+its variants. Benchmarks do not import tests.
 """
 
 import ast

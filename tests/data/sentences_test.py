@@ -1,6 +1,7 @@
 """Cutting prose into sentences."""
 
 import random
+import signal
 
 import pytest
 
@@ -16,6 +17,7 @@ CASES = [
     [
         "He said so, i.e. he lied",
     ],
+    ["What?.", "No!\u2026", "Oh\u2026!?", "(Ha!?.)", "He ... Said ?! And ! Then?"],
     ["It cost 5 p. and then some. or not; e.g. a small letter goes on."],
     ["\u041e\u043d \u0431\u044b\u043b.", "\u0418 \u0443\u0448\u0451\u043b."],
 ]
@@ -34,6 +36,30 @@ def test_nothing_is_lost():
         parts = sentences.split(text)
         assert "".join("".join(parts).split()) == "".join(text.split())
         assert all(part == part.strip() != "" for part in parts)
+
+
+@pytest.fixture
+def a_second():
+    """Function that ends the test after a second of the CPU from then on."""
+
+    def give_up(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    yield lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 1)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+@pytest.mark.parametrize(
+    "run", ["!", "?", "\u2026", ".", "!?", "\u3002", '"', "(", " ", "! ", '!"', "Mr. "]
+)
+def test_long_runs_take_time_that_grows_with_their_length(run, a_second):
+    for start, end in (("a", ""), ("a!", "b"), ("a! ", " B")):
+        text = start + run * (2**20 // len(run)) + end
+        a_second()
+        parts = sentences.split(text)
+        assert "".join("".join(parts).split()) == "".join(text.split())
 
 
 def test_novels_have_sentences_of_usual_length(shared):
