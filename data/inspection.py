@@ -94,7 +94,7 @@ class Inspector:
                 places = [f"{path}, record {first + i}" for i in range(len(contents))]
                 for kind, number in self._add(contents, places).items():
                     kinds[kind] = kinds.get(kind, 0) + number
-        except ValueError as error:
+        except record_stream.Damage as error:
             damage = str(error)
         self._files.append(
             {

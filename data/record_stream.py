@@ -22,6 +22,10 @@ _READ_BYTES = 1 << 20
 _DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
+class Damage(ValueError):
+    """A record file is damaged or none; says which and what to do."""
+
+
 class Source(io.RawIOBase):
     """A record file that is read once, from its start to its end.
 
@@ -53,7 +57,7 @@ class Source(io.RawIOBase):
         """Yields the contents of some records at a time, never none.
 
         Raises:
-            ValueError: the file is damaged; what is before the damage was given.
+            Damage: the file is damaged; what is before the damage was given.
         """
         with self._raw:
             stored = unpacked = io.BufferedReader(self, _READ_BYTES)
@@ -67,7 +71,7 @@ class Source(io.RawIOBase):
                 if is_cut_off or num_good < len(block):
                     while stored.read(_READ_BYTES):  # for the checksum
                         pass
-                    raise ValueError(self._damage())
+                    raise Damage(self._damage())
 
     def readable(self) -> bool:
         """As `io.BufferedReader` asks for."""

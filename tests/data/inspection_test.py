@@ -180,6 +180,17 @@ def test_a_record_whose_features_do_not_fit_together_is_a_fault(tmp_path):
     assert inspect(tmp_path / "b")["pretraining"] is None
 
 
+def test_a_fault_of_ours_is_not_taken_for_damage(tmp_path, monkeypatch):
+    path = pretraining_records.write(tmp_path / "a")
+
+    def fail(contents):
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr("data.record_decoding.decode", fail)
+    with pytest.raises(ValueError, match="a fault of ours"):
+        inspect(path)
+
+
 def test_what_is_before_damage_is_counted(tmp_path):
     path = pathlib.Path(pretraining_records.write(tmp_path / "a"))
     whole = inspect(path)

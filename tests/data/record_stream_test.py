@@ -72,7 +72,7 @@ def refusal(path):
     """What is said about a damaged file, and the records before the damage."""
     source = record_stream.Source(str(path))
     contents = []
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(record_stream.Damage) as error:
         for block in source.blocks():
             contents += block
     content = pathlib.Path(path).read_bytes()
