@@ -147,7 +147,11 @@ def count(
     found = word_counts.count_words(lines, tokenizer, max_words, observe)
     observe(found.counts.items())
     if not found.counts and not found.num_dropped:
-        raise ValueError("there are no words in the text that --input_file names")
+        limit = tokenization.MAX_CHARS_PER_WORD
+        raise ValueError(
+            f"there are no words, of {limit} characters at most, in the text that "
+            "--input_file names"
+        )
     if found.num_dropped:
         print(
             f"note: to keep {max_words:,} different words at most (--max_words), rare "

@@ -2,8 +2,8 @@
 
 A sentence ends at `.`, `!`, `?` or `…` right after a word, with closing quotes and
 brackets after it, where white space and then no small letter follows; and right after
-`。`, `！` and `？`. A full stop does not end one after an initial (`J. Smith`) or after an
-abbreviation that names follow (`Mr.`, `Dr.`, `St.`); after others it may, and that
+`。`, `！` and `？`. A full stop does not end one after an initial (`J. Smith`) or after
+an abbreviation that names follow (`Mr.`, `Dr.`, `St.`); after others it may, and that
 mistake is accepted: next-sentence prediction needs no better cut.
 """
 

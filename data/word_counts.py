@@ -26,6 +26,9 @@ class WordCounts:
         num_dropped: entries that were dropped; the same word may be dropped repeatedly.
         max_missed: how much too low a count may be, and how often a word may occur
             that is not in `counts`. 0 if nothing was dropped.
+
+    Words of more than `tokenization.MAX_CHARS_PER_WORD` characters, which are [UNK] in
+    any vocabulary, are not in `counts` and have no part in the other two.
     """
 
     counts: collections.Counter
@@ -46,8 +49,9 @@ def count_words(
         tokenizer: cuts the text into words.
         max_words: so many different words are kept at most. When there are more, the
             rarest are dropped until at most half as many are left.
-        on_drop: called with the words that are dropped and their counts. Together with
-            `counts` these are all words of the text, so that sums can be exact.
+        on_drop: called with the words that are dropped, or too long, and their counts.
+            Together with `counts` these are all words of the text, so that sums can be
+            exact.
     """
     found = WordCounts(collections.Counter())
     chunks, waiting = collections.Counter(), 0
@@ -55,7 +59,10 @@ def count_words(
     def cut_chunks():
         for chunk, count in chunks.items():
             for word in tokenizer.split_words(chunk):
-                found.counts[word] += count
+                if len(word) <= tokenization.MAX_CHARS_PER_WORD:
+                    found.counts[word] += count
+                else:  # of any length, so that a few would fill the memory
+                    on_drop([(word, count)])
             if len(found.counts) > max_words:
                 on_drop(_drop_rarest(found, max_words // 2))
         chunks.clear()

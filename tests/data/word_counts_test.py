@@ -35,9 +35,18 @@ def test_words_are_those_of_the_tokenizer(lower):
         expected = collections.Counter()
         for line in lines:
             expected.update(plain_tokenizer.words(line, lower))
+        too_long = {word: n for word, n in expected.items() if len(word) > 200}
         found, dropped = count(lines, lower=lower)
-        assert found == word_counts.WordCounts(expected, 0, 0)
-        assert not dropped
+        assert dropped == too_long
+        assert found == word_counts.WordCounts(expected - dropped, 0, 0)
+
+
+def test_too_long_words_are_not_kept():
+    lengths = (200, 201, 2**20)
+    lines = [" ".join("x" * length for length in lengths)] * 3
+    found, dropped = count(lines)
+    assert found == word_counts.WordCounts({"x" * 200: 3})
+    assert dropped == {"x" * length: 3 for length in lengths[1:]}
 
 
 def test_what_waits_to_be_cut_is_bounded(monkeypatch):
