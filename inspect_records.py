@@ -8,11 +8,13 @@ Made for records of pre-training: lengths, padding, masks, next sentences, repea
 records, samples as text; and checks of everything, with what to change if something
 does not fit, in which case it ends with exit status 1. Of the records of other scripts
 the features are shown. Manifests (NAME.manifest.json) that lie beside the files are
-compared with them. One pass, in memory that does not depend on the size of the files.
+compared with them, and files of other builds among them are told. One pass, in memory
+that does not depend on the size of the files.
 """
 
 import hashlib
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import tqdm
@@ -89,28 +91,31 @@ def read_config(path: str) -> dict[str, Any]:
     return config_lib.BertConfig.from_json_file(path).to_dict()
 
 
-def make_wanted(files: list[str]) -> inspection_checks.Wanted:
-    """What the flags and the manifests ask for."""
-    given = filesystem.expand(FLAGS.manifest_file) if FLAGS.manifest_file else []
-    found = manifests.find(files, given)
-    probs = {manifest.flags.get("masked_lm_prob") for manifest in found.values()}
-    prob = FLAGS.masked_lm_prob
-    if prob is None and len(probs) == 1:
-        (prob,) = probs
+def make_wanted(
+    files: list[str], values: Mapping[str, Any]
+) -> inspection_checks.Wanted:
+    """What the flags, of which these are the values, and the manifests ask for."""
+    given = values["manifest_file"]
+    found = manifests.find(files, filesystem.expand(given) if given else ())
+    prob = values["masked_lm_prob"]
+    if prob is None:
+        probs = {m.flags.get("masked_lm_prob") for m in found.manifest_of.values()}
+        prob = probs.pop() if len(probs) == 1 else None
     vocab = checksum = None
-    if FLAGS.vocab_file:
-        vocab = tokenization.load_vocab(FLAGS.vocab_file)
-        with open(FLAGS.vocab_file, "rb") as file:
+    if vocab_file := values["vocab_file"]:
+        vocab = tokenization.load_vocab(vocab_file)
+        with open(vocab_file, "rb") as file:
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    config = read_config(FLAGS.bert_config_file) if FLAGS.bert_config_file else None
+    config_file = values["bert_config_file"]
     return inspection_checks.Wanted(
-        config,
+        read_config(config_file) if config_file else None,
         vocab,
         checksum,
-        FLAGS.max_seq_length,
-        FLAGS.max_predictions_per_seq,
+        values["max_seq_length"],
+        values["max_predictions_per_seq"],
         prob,
-        found,
+        found.manifest_of,
+        found.strays,
     )
 
 
@@ -141,7 +146,7 @@ def main() -> None:
     files = filesystem.expand(FLAGS.input_file)
     if FLAGS.output_file:
         check_output(FLAGS.output_file, files, FLAGS.overwrite)
-    wanted = make_wanted(files)
+    wanted = make_wanted(files, command_line.values())
     inspector = inspect(files, wanted, FLAGS.num_samples)
     report = inspector.report()
     if not report["layouts"]:

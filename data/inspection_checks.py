@@ -7,12 +7,13 @@ in the records.
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from data import inspection, manifests
 
 BUILD_AGAIN = "build the records again"
+_SHOWN = 4  # names of files
 _SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 
 
@@ -45,6 +46,7 @@ class Wanted:
         vocab_sha256: checksum of its file.
         max_seq_length, max_predictions_per_seq, masked_lm_prob: flags.
         manifest_of: record file → its manifest.
+        strays: record file → a manifest of another build, see `manifests.Found`.
     """
 
     config: Mapping[str, Any] | None = None
@@ -56,6 +58,7 @@ class Wanted:
     manifest_of: Mapping[str, manifests.Manifest] = dataclasses.field(
         default_factory=dict
     )
+    strays: Mapping[str, manifests.Manifest] = dataclasses.field(default_factory=dict)
 
 
 def check(report: Mapping[str, Any], wanted: Wanted) -> list[Check]:
@@ -71,10 +74,11 @@ def check(report: Mapping[str, Any], wanted: Wanted) -> list[Check]:
         *_sizes(report, wanted),
         *_model(report, wanted),
         *_manifests(report, wanted),
+        *_strays(wanted),
     ]
 
 
-def _files(report):
+def _files(report: Mapping[str, Any]) -> Iterator[Check]:
     damage = [
         file["damage"].partition(";")[0] for file in report["files"] if file["damage"]
     ]
@@ -95,7 +99,7 @@ def _files(report):
     )
 
 
-def _layout(report, wanted):
+def _layout(report: Mapping[str, Any], wanted: Wanted) -> Iterator[Check]:
     kinds = ", ".join(
         f"{layout['records']:,} of {kind}" for kind, layout in report["layouts"].items()
     )
@@ -115,7 +119,9 @@ def _layout(report, wanted):
     )
 
 
-def _range(report, names, key):
+def _range(
+    report: Mapping[str, Any], names: Sequence[str], key: str
+) -> tuple[float, float] | None:
     """The least and greatest of some features' entries, over all records; None if
     there are none."""
     found = [
@@ -127,12 +133,12 @@ def _range(report, names, key):
     return (min(a for a, _ in found), max(b for _, b in found)) if found else None
 
 
-def _span(bounds):
+def _span(bounds: tuple[float, float]) -> str:
     low, high = bounds
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _sizes(report, wanted):
+def _sizes(report: Mapping[str, Any], wanted: Wanted) -> Iterator[Check]:
     for flag, names, unit in (
         ("max_seq_length", _SEQUENCES, "positions"),
         (
@@ -160,7 +166,7 @@ def _sizes(report, wanted):
         yield Check(flag, fits, expected, _span(counts), change)
 
 
-def _model(report, wanted):
+def _model(report: Mapping[str, Any], wanted: Wanted) -> Iterator[Check]:
     sizes = []
     config, faults = wanted.config or {}, report["faults"]
     where = f", first in {faults['ids']['first']}" if "ids" in faults else ""
@@ -210,7 +216,7 @@ def _model(report, wanted):
             )
 
 
-def _manifests(report, wanted):
+def _manifests(report: Mapping[str, Any], wanted: Wanted) -> Iterator[Check]:
     files = {file["path"]: file for file in report["files"]}
     for manifest in {m.path: m for m in wanted.manifest_of.values()}.values():
         named = [path for path, m in wanted.manifest_of.items() if m is manifest]
@@ -241,3 +247,21 @@ def _manifests(report, wanted):
                 else f"sha256 {wanted.vocab_sha256[:12]}, not {checksum[:12]}",
                 f"give that --vocab_file, or {BUILD_AGAIN} with this one",
             )
+
+
+def _strays(wanted: Wanted) -> Iterator[Check]:
+    used = [*wanted.manifest_of.values(), *wanted.strays.values()]
+    for path in sorted({manifest.path for manifest in used}):
+        names = [
+            os.path.basename(file)
+            for file, manifest in wanted.strays.items()
+            if manifest.path == path
+        ]
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        yield Check(
+            "builds",
+            not names,
+            f"no files of another build than {path}",
+            f"{len(names)}: {', '.join(names[:_SHOWN])}{more}" if names else "none",
+            "remove these, or keep them in another folder and leave them out here",
+        )

@@ -148,6 +148,24 @@ def test_damaged_files(flags, built, tmp_path):
     assert message.startswith(f"{path} is no TFRecord file")
 
 
+def test_old_files_beside_new_ones(flags, built, tmp_path):
+    for path in built.iterdir():
+        shutil.copy(path, tmp_path)
+    for name in ("x-00000-of-00002.tfrecord", "x-00001-of-00002.tfrecord"):
+        shutil.copy(built / "x-00000-of-00003.tfrecord", tmp_path / name)
+    (tmp_path / "site.manifest.json").write_text('{"name": "a web page"}')
+    flags["input_file"] = f"{tmp_path}/*.tfrecord"
+    message = scripts.refusal(SCRIPT, **flags)
+    assert message.startswith("1 of ")
+    assert "builds: expected no files of another build than" in message
+    assert (
+        "came 2: x-00000-of-00002.tfrecord, x-00001-of-00002.tfrecord; remove these"
+        in message
+    )
+    flags["input_file"] = f"{tmp_path}/*-of-00003.tfrecord"
+    assert scripts.run(SCRIPT, **flags).returncode == 0
+
+
 def test_compressed_files_and_a_manifest_elsewhere(flags, built, tmp_path):
     path = tmp_path / "x-00000-of-00003.tfrecord"
     shutil.copy(built / path.name, path)

@@ -79,6 +79,7 @@ def test_what_fits(record_file, vocab):
         "type_vocab_size",
         "manifest",
         "vocabulary",
+        "builds",
     ]
     assert check(record_file)[1] == names[:5]
 
@@ -235,3 +236,18 @@ def test_another_vocabulary_than_that_of_the_manifest(record_file, vocab):
     assert list(wrong) == ["vocabulary"]
     assert wrong["vocabulary"].came == f"sha256 {'2' * 12}, not {'1' * 12}"
     assert "old/vocab.txt" in wrong["vocabulary"].expected
+
+
+def test_files_of_another_build_than_the_manifest(record_file):
+    named = make_manifest(record_file)
+    (manifest,) = named.values()
+    strays = {f"a/a-0000{i}-of-00006": manifest for i in range(6)}
+    wrong, _ = check(record_file, manifest_of=named, strays=strays)
+    assert list(wrong) == ["builds"]
+    assert wrong["builds"].expected == "no files of another build than m.json"
+    names = [f"a-0000{i}-of-00006" for i in range(4)]
+    assert wrong["builds"].came == f"6: {', '.join(names)} and 2 more"
+    assert wrong["builds"].change.startswith("remove these")
+    wrong, names = check(record_file, strays={record_file: manifest})
+    assert wrong["builds"].came == f"1: {os.path.basename(record_file)}"
+    assert "manifest" not in names

@@ -183,7 +183,7 @@ def test_a_record_whose_features_do_not_fit_together_is_a_fault(tmp_path):
 def test_a_fault_of_ours_is_not_taken_for_damage(tmp_path, monkeypatch):
     path = pretraining_records.write(tmp_path / "a")
 
-    def fail(contents):
+    def fail(_):
         raise ValueError("a fault of ours")
 
     monkeypatch.setattr("data.record_decoding.decode", fail)
