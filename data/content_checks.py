@@ -3,12 +3,12 @@
 See `data/inspection_checks.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from data import inspection, inspection_checks
-from data.inspection_checks import BUILD_AGAIN, Check
 
+_BUILD_AGAIN = inspection_checks.BUILD_AGAIN
 MUCH_UNKNOWN = 0.1  # of the tokens
 _FEW = 32  # records that may be of one class by chance
 _MASKING = {"mask": 0.8, "kept": 0.1, "random": 0.1}  # Devlin et al. 2018, section 3.1
@@ -16,7 +16,9 @@ _MASKING_TOLERANCE = 0.05  # beyond five standard errors
 _SHARE_TOLERANCE = 0.2  # of the share itself; whole words do not always fit the budget
 
 
-def check(report: Mapping[str, Any], wanted: inspection_checks.Wanted) -> list[Check]:
+def check(
+    report: Mapping[str, Any], wanted: inspection_checks.Wanted
+) -> list[inspection_checks.Check]:
     """Checks of masks, labels and, if a vocabulary is given, special tokens.
 
     Args:
@@ -46,7 +48,7 @@ _RECORD_CHECKS = (
 )
 
 
-def _records(report):
+def _records(report: Mapping[str, Any]) -> Iterator[inspection_checks.Check]:
     total = report["layouts"][inspection.PRETRAINING]["records"]
     for fault, name, expected, bad in _RECORD_CHECKS:
         found = report["faults"].get(fault)
@@ -56,14 +58,16 @@ def _records(report):
                 f"{bad} in {found['records']:,} of {total:,} records, the first in "
                 f"{found['first']}"
             )
-        change = f"{BUILD_AGAIN} with a program that keeps to the layout"
-        yield Check(name, not found, expected, came, change)
+        change = f"{_BUILD_AGAIN} with a program that keeps to the layout"
+        yield inspection_checks.Check(name, not found, expected, came, change)
 
 
-def _statistics(found, wanted):
+def _statistics(
+    found: Mapping[str, Any], wanted: inspection_checks.Wanted
+) -> Iterator[inspection_checks.Check]:
     labels = found["next_sentence"]
     is_one_class = not (labels["true"] and labels["random"])
-    yield Check(
+    yield inspection_checks.Check(
         "next sentence",
         not is_one_class or found["records"] < _FEW,
         "true and random next sentences",
@@ -75,10 +79,10 @@ def _statistics(found, wanted):
     if prob is not None:
         # A record has one prediction at least, so short ones have a larger share.
         share, usual = predictions["share"], predictions["wanted_share"]
-        change = f"{BUILD_AGAIN} with this --masked_lm_prob"
+        change = f"{_BUILD_AGAIN} with this --masked_lm_prob"
         if predictions["cut_budget_share"] > 0.5:
-            change = f"{BUILD_AGAIN} with a larger --max_predictions_per_seq"
-        yield Check(
+            change = f"{_BUILD_AGAIN} with a larger --max_predictions_per_seq"
+        yield inspection_checks.Check(
             "masked share",
             abs(share - usual) <= _SHARE_TOLERANCE * usual,
             f"{_percent(usual)} of the tokens predicted, as masked_lm_prob is {prob}",
@@ -86,7 +90,7 @@ def _statistics(found, wanted):
             change,
         )
     shares = [found["masking"][f"{kind}_share"] for kind in _MASKING]
-    yield Check(
+    yield inspection_checks.Check(
         "masking",
         all(
             abs(share - usual) <= _MASKING_TOLERANCE + _chance(usual, predictions)
@@ -95,16 +99,18 @@ def _statistics(found, wanted):
         "80 % of the predicted tokens shown as [MASK], 10 % kept, 10 % random",
         ", ".join(map(_percent, shares)),
         "give the vocabulary of the records, or "
-        f"{BUILD_AGAIN}: their masks are not those of BERT",
+        f"{_BUILD_AGAIN}: their masks are not those of BERT",
     )
 
 
-def _chance(share, predictions):
+def _chance(share: float, predictions: Mapping[str, Any]) -> float:
     """Five standard errors."""
     return 5 * (share * (1 - share) / max(1, predictions["total"])) ** 0.5
 
 
-def _vocabulary(tokens, wanted):
+def _vocabulary(
+    tokens: Mapping[str, Any], wanted: inspection_checks.Wanted
+) -> Iterator[inspection_checks.Check]:
     names = {number: token for token, number in wanted.vocab.items()}
     for token, key, where, top in (
         ("[CLS]", "cls_share", "start", tokens["at_start"]),
@@ -114,7 +120,7 @@ def _vocabulary(tokens, wanted):
             f"{names.get(i, 'no entry')} (id {i}, {count:,} times)"
             for i, count in top[:3]
         )
-        yield Check(
+        yield inspection_checks.Check(
             token,
             tokens[key] > 1 - 1e-9,
             f"{token} (id {wanted.vocab[token]}) at the {where} of every record",
@@ -122,12 +128,12 @@ def _vocabulary(tokens, wanted):
             "these records were built with another vocabulary; give that one",
         )
     share = tokens["unknown_share"]
-    yield Check(
+    yield inspection_checks.Check(
         "[UNK]",
         share <= MUCH_UNKNOWN,
         f"at most {_percent(MUCH_UNKNOWN)} of the tokens unknown",
         _percent(share),
-        f"{BUILD_AGAIN} with a vocabulary for this language, and the right "
+        f"{_BUILD_AGAIN} with a vocabulary for this language, and the right "
         "--do_lower_case",
     )
 

@@ -103,7 +103,12 @@ class Statistics:
         self._texts.add(_hashes(np.where(is_real, text, -1).astype(np.int32)))
         self._sample(batch, hashes, places)
 
-    def _add_lengths(self, batch, lengths, predictions):
+    def _add_lengths(
+        self,
+        batch: Mapping[str, np.ndarray],
+        lengths: np.ndarray,
+        predictions: np.ndarray,
+    ) -> None:
         """Takes int64 [n] tokens and predictions of records into account."""
         length, slots = (
             batch[name].shape[1] for name in ("input_ids", "masked_lm_ids")
@@ -127,7 +132,12 @@ class Statistics:
         self._sums.update({name: values.sum().item() for name, values in sums.items()})
         self._sums.update(records=len(lengths), positions=len(lengths) * length)
 
-    def _sample(self, batch, hashes, places):
+    def _sample(
+        self,
+        batch: Mapping[str, np.ndarray],
+        hashes: np.ndarray,
+        places: Sequence[str],
+    ) -> None:
         """Keeps the records with the smallest hashes: a random choice that depends on
         nothing but the records."""
         count = self._settings.num_samples
@@ -183,7 +193,7 @@ class Statistics:
             "repeats_are_exact": self._records.is_exact and self._texts.is_exact,
         }
 
-    def _masking(self, predictions):
+    def _masking(self, predictions: int) -> dict[str, Any]:
         """What is shown in place of the answers."""
         shown = self._tallies["shown"]
         vocab = self._settings.vocab
@@ -200,7 +210,7 @@ class Statistics:
             "most_shown": top[0] if top else None,
         }
 
-    def _tokens(self):
+    def _tokens(self) -> dict[str, Any]:
         """Which tokens are in the text, and which of them are predicted."""
         vocab = self._settings.vocab
         size = max(len(self._tallies[n].counts) for n in ("text", "answers"))
@@ -232,7 +242,7 @@ class Statistics:
                 values[name] = right / self._sums["records"]
         return values
 
-    def _top(self, name):
+    def _top(self, name: str) -> list[tuple[int, int]]:
         return tallies.most_common(self._tallies[name].counts, _TOP)
 
 

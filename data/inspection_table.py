@@ -2,7 +2,7 @@
 
 import itertools
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from data import inspection, inspection_checks
@@ -35,7 +35,7 @@ def _row(title: str, text: str, width: int = _TITLE) -> str:
     return f"{title:<{width}} {text}".rstrip()
 
 
-def _files(files):
+def _files(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     total = sum(file["bytes"] for file in files)
     records = sum(file["records"] for file in files)
     yield _row("files", f"{len(files):,}, {records:,} records, {total:,} bytes")
@@ -46,7 +46,7 @@ def _files(files):
         yield _row("", f"and {len(files) - _MAX_FILES:,} more")
 
 
-def _layout(kind, layout):
+def _layout(kind: str, layout: Mapping[str, Any]) -> Iterator[str]:
     writer = inspection.WRITERS.get(kind)
     written = f", as {writer} writes them" if writer else ""
     yield from _wrapped("records", f"{layout['records']:,} of {kind}{written}")
@@ -63,12 +63,12 @@ def _layout(kind, layout):
         )
 
 
-def _span(bounds):
+def _span(bounds: tuple[float, float]) -> str:
     low, high = (f"{b:,}" if isinstance(b, int) else f"{b:g}" for b in bounds)
     return low if low == high else f"{low} to {high}"
 
 
-def _statistics(found, names):
+def _statistics(found: Mapping[str, Any], names: Names) -> Iterator[str]:
     lengths, predictions = found["lengths"], found["predictions"]
     yield _row(
         "tokens",
@@ -116,13 +116,13 @@ def _statistics(found, names):
     yield from _tokens(found["tokens"], names)
 
 
-def _tokens(tokens, names):
+def _tokens(tokens: Mapping[str, Any], names: Names) -> Iterator[str]:
     of = f" of {len(names):,} entries" if names else ""
     yield _row("vocabulary", f"{tokens['distinct']:,} different tokens{of}")
     if "unknown_share" in tokens:
         yield _row("unknown", f"{_percent(tokens['unknown_share'], 3)} of the tokens")
 
-    def words(pairs):
+    def words(pairs: Iterable[tuple[int, int]]) -> str:
         return ", ".join(f"{names.get(i, i)} {count:,}" for i, count in pairs)
 
     yield from _wrapped("most predicted", words(tokens["most_predicted"]))
@@ -133,12 +133,12 @@ def _tokens(tokens, names):
     )
 
 
-def _percentiles(values):
+def _percentiles(values: Mapping[str, float]) -> str:
     keys = [key for key in values if key[0] == "p" and key[1:].isdigit()]
     return ", ".join(f"{key} {values[key]}" for key in keys)
 
 
-def _histogram(counts: Mapping[int, int], total: int) -> Iterable[str]:
+def _histogram(counts: Mapping[int, int], total: int) -> Iterator[str]:
     """Bars of the shares of lengths, in bins of equal width."""
     longest = max(counts)
     width = -(-(longest + 1) // _BINS)
@@ -156,7 +156,7 @@ def _percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def _wrapped(title: str, text: str, width: int = _TITLE) -> Iterable[str]:
+def _wrapped(title: str, text: str, width: int = _TITLE) -> Iterator[str]:
     lines = textwrap.wrap(text, _WIDTH - width - 1, break_on_hyphens=False) or [""]
     for first, line in itertools.zip_longest([title], lines, fillvalue=""):
         yield _row(first, line, width)
@@ -192,7 +192,7 @@ def samples(
 
 
 def _sample(record: Mapping[str, list], names: Names) -> dict[str, Any]:
-    def name(number):
+    def name(number: int) -> str:
         return names.get(number, f"<{number}>")
 
     length = sum(value == 1 for value in record["input_mask"])
