@@ -261,8 +261,7 @@ def main() -> None:
         output = json.dumps(report, indent=1, ensure_ascii=False).split("\n")
     content = "".join(f"{line}\n" for line in output)
     with filesystem.replacing(output_file) as file:
-        # Only an audit can hold lone surrogates, and so they are escaped in JSON too.
-        file.write(content.encode("utf-8", "backslashreplace"))
+        file.write(content.encode())
 
 
 if __name__ == "__main__":

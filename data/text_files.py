@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, NamedTuple
@@ -20,7 +21,19 @@ SUFFIXES = (".txt", ".jsonl", ".txt.gz", ".jsonl.gz")
 # No sentence and no paragraph is as long; and what is held at once stays small.
 MAX_LINE_BYTES = 2**24
 MAX_DOCUMENT_BYTES = 2**26
+MAX_DOCUMENT_LINES = 2**20  # each takes room of its own, however short
 
+# Numbers are not read, and Python refuses integers of many digits.
+_JSON = json.JSONDecoder(parse_int=float)
+_JSON_NAMES = {
+    type(None): "null",
+    bool: "a truth value",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
+# Half characters, which JSON can write and UTF-8 cannot.
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Line = tuple[int, int, str]  # place, size and stripped text
 
@@ -41,35 +54,54 @@ def open_local(path: str) -> IO[bytes]:
 def find(patterns: str) -> list[str]:
     """Files that a comma list of files, globs and folders names, sorted, each once.
 
-    In a folder and the folders in it, files count whose names end in one of `SUFFIXES`.
+    In a folder and the folders in it, also linked ones, files count whose names end in
+    one of `SUFFIXES`; hidden files and folders do not. Of several names of a file the
+    first counts.
 
     Raises:
         FileNotFoundError, ValueError: as `filesystem.expand`; also where a folder holds
             no text.
+        OSError: a folder cannot be read.
     """
-    names = []
+    names = {}
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        if not os.path.isdir(pattern):
-            names.append(pattern)
-            continue
-        found = [
+        is_folder = os.path.isdir(pattern)
+        found = _walk(pattern) if is_folder else filesystem.expand(pattern)
+        for name in found:
+            names.setdefault(os.path.realpath(name), name)
+    return sorted(names.values()) or filesystem.expand(patterns)
+
+
+def _walk(root: str) -> list[str]:
+    """The files with text in a folder and below it."""
+
+    def give_up(error):
+        raise error
+
+    found, seen = [], {os.path.realpath(root)}
+    for folder, folders, files in os.walk(root, onerror=give_up, followlinks=True):
+        below = {}
+        for name in sorted(folders):
+            if not filesystem.is_hidden(name):
+                below.setdefault(os.path.realpath(os.path.join(folder, name)), name)
+        folders[:] = [name for place, name in below.items() if place not in seen]
+        seen.update(below)
+        found += [
             os.path.join(folder, name)
-            for folder, _, files in os.walk(pattern)
             for name in files
             if name.endswith(SUFFIXES) and not filesystem.is_hidden(name)
         ]
-        found = [path for path in found if os.path.getsize(path)]
-        if not found:
-            raise ValueError(
-                f"{pattern} holds no text; files in it count whose names end in"
-                f" {', '.join(SUFFIXES)}"
-            )
-        names += found
-    return filesystem.expand(",".join(names) or patterns)
+    found = [path for path in sorted(found) if os.path.getsize(path)]
+    if not found:
+        raise ValueError(
+            f"{root} holds no text; files in it count whose names end in"
+            f" {', '.join(SUFFIXES)}"
+        )
+    return found
 
 
 def read_lines(paths: Iterable[str], text_field: str = "text") -> Iterator[str]:
-    """All lines of text that are not empty; documents may have any length."""
+    """All lines of text that are not empty; plain documents may have any length."""
     for path in paths:
         lines = _read(path, 0, None, open_local)
         if _is_json_lines(path):
@@ -97,7 +129,7 @@ def read_documents(
 
     Raises:
         ValueError: the file is no text, with line and byte; a line or a document is
-            longer than `MAX_LINE_BYTES`, `MAX_DOCUMENT_BYTES`.
+            longer than `MAX_LINE_BYTES`, `MAX_DOCUMENT_BYTES`, `MAX_DOCUMENT_LINES`.
     """
     lines = _read(path, start, end, open_file)
     if _is_json_lines(path):
@@ -116,10 +148,15 @@ def _read_plain(path: str, source: Iterator[Line]) -> Iterator[Document]:
             if not lines:
                 first = place
             lines.append(text)
+            limit = ""
             if place + size - first > MAX_DOCUMENT_BYTES:
+                limit = f"{MAX_DOCUMENT_BYTES / 2**20:.0f} MiB"
+            if len(lines) > MAX_DOCUMENT_LINES:
+                limit = f"{MAX_DOCUMENT_LINES:,} lines"
+            if limit:
                 raise ValueError(
-                    f"{path}: a document of more than {MAX_DOCUMENT_BYTES / 2**20:.0f}"
-                    f" MiB ends with line {number:,}; separate documents by empty lines"
+                    f"{path}: a document of more than {limit} ends with line"
+                    f" {number:,}; separate documents by empty lines"
                 )
         elif lines:
             yield Document(first, place, lines)
@@ -134,20 +171,36 @@ def _read_json_lines(
     for number, (place, size, line) in enumerate(source, 1):
         if not line:
             continue
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {number}: no JSON: {error}") from None
-        text = value.get(text_field) if isinstance(value, dict) else None
-        if not isinstance(text, str):
-            there = ", ".join(value) if isinstance(value, dict) else "no object"
+        where = f"{path}, line {number}"
+        text = _find_text(line, text_field, where)
+        if text.count("\n") >= MAX_DOCUMENT_LINES:
             raise ValueError(
-                f"{path}, line {number}: expected an object with a text in"
-                f" {text_field!r}, got {there}; name the field with --text_field"
+                f"{where}: a document of more than {MAX_DOCUMENT_LINES:,} lines; make"
+                " several of it"
             )
         lines = [part for part in map(str.strip, text.split("\n")) if part]
         if lines:
             yield Document(place, place + size, lines)
+
+
+def _find_text(line: str, text_field: str, where: str) -> str:
+    """The text in a line of JSON; `where` is for messages."""
+    try:
+        value = _JSON.decode(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{where}: no JSON that can be read: {error}") from None
+    if not isinstance(value, dict):
+        got = "no object"
+    elif text_field not in value:
+        got = ", ".join(list(value)[:10]) or "no field"
+    elif not isinstance(value[text_field], str):
+        got = f"{_JSON_NAMES[type(value[text_field])]} in it"
+    else:
+        return _LONE_SURROGATE.sub("\ufffd", value[text_field])
+    raise ValueError(
+        f"{where}: expected an object with a text in {text_field!r}, got {got}; mend"
+        " the line, or name the field with --text_field"
+    )
 
 
 def _read(

@@ -57,13 +57,10 @@ def choose_characters(totals: Mapping[str, int], coverage: float) -> list[str]:
         coverage: the share; 1 takes all characters.
 
     Returns:
-        Characters by code point. Lone surrogates, which no UTF-8 file can hold, are
-        never among them.
+        Characters by code point.
     """
-    usable = [char for char in totals if not "\ud800" <= char <= "\udfff"]
-    usable.sort(key=lambda char: (not char.isascii(), -totals[char], char))
     missing, chosen = coverage * sum(totals.values()), []
-    for char in usable:
+    for char in sorted(totals, key=lambda c: (not c.isascii(), -totals[c], c)):
         if missing <= 0 and not char.isascii():
             break
         missing -= totals[char]

@@ -83,7 +83,9 @@ class Audit:
         values["entries_used"] = len(self._used)
         return values | self._examples(counts, num_examples)
 
-    def _examples(self, counts, num_examples):
+    def _examples(
+        self, counts: Mapping[str, int], num_examples: int
+    ) -> dict[str, list[dict[str, Any]]]:
         """The three lists of a report."""
         fragmented, unknown = [], []
         for word, count in by_frequency(counts):
@@ -110,7 +112,7 @@ def by_frequency(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _name(char):
+def _name(char: str) -> str:
     """U+0041 LATIN CAPITAL LETTER A."""
     return f"U+{ord(char):04X} {unicodedata.name(char, '')}".rstrip()
 
@@ -139,11 +141,10 @@ def table(report: Mapping[str, Any]) -> str:
         for row in report["uncovered"]
     ]
     lines += _wrapped("uncovered", examples)
-    # JSON may hold lone surrogates, which no screen shows.
-    return "\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8")
+    return "\n".join(lines)
 
 
-def _wrapped(title, examples):
+def _wrapped(title: str, examples: list[str]) -> list[str]:
     """One line an example, the title before the first."""
     titles = [title] + [""] * len(examples)
     return [f"{t:<20} {e}" for t, e in zip(titles, examples, strict=False)]

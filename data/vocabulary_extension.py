@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from data import tokenization, vocabulary_audit
 
 _UNUSED = re.compile(r"\[unused\d+\]")
-# JSON may hold them, a vocabulary cannot.
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def choose_words(
@@ -32,8 +30,6 @@ def choose_words(
     saved = {}
     for word, count in counts.items():
         if count < min_frequency or len(word) > tokenization.MAX_CHARS_PER_WORD:
-            continue
-        if _LONE_SURROGATE.search(word):
             continue
         pieces = tokenizer.tokenize_word(word)
         if pieces == [tokenizer.unk_token]:
