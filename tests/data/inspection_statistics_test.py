@@ -1,6 +1,7 @@
 """Every statistic against counting in plain Python, and against the original's."""
 
 import collections
+import functools
 import json
 import math
 
@@ -8,8 +9,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import inspection, inspection_statistics, tokenization
-from tests import pretraining_records, scripts
+import pretraining_flags
+from data import (
+    corpus,
+    inspection,
+    inspection_statistics,
+    pretraining_records,
+    text_files,
+    tokenization,
+)
+from tests import pretraining_records as small_records
+from tests import scripts
 
 
 def inspect(paths, **settings):
@@ -77,11 +87,11 @@ def files(golden, tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
     original = sorted((golden / "tiny_tf1_runs/pretraining").glob("*.tfrecord"))
     assert len(original) == 2
-    data = pretraining_records.make(200)
+    data = small_records.make(200)
     data = {name: np.concatenate([v, v[:50]]) for name, v in data.items()}
     return {
         "original": original,
-        "padded": [pretraining_records.write(folder / "a", data)],
+        "padded": [small_records.write(folder / "a", data)],
     }
 
 
@@ -137,62 +147,60 @@ def test_the_statistics_are_those_of_plain_counting(name, with_vocab, files, gol
         assert found["tokens"]["cls_share"] == found["tokens"]["sep_share"] == 1
 
 
-def test_the_golden_statistics_come_out(golden, tmp_path):
+# Those that mean the same: ours → the golden one.
+GOLDEN = {
+    ("next_sentence", "random_share"): ("fraction_random_next",),
+    ("masking", "mask_share"): ("replaced_with_mask",),
+    ("masking", "kept_share"): ("kept_unchanged",),
+    ("masking", "random_share"): ("replaced_with_random",),
+    ("lengths", "mean"): ("sequence_length", "mean"),
+    ("lengths", "std"): ("sequence_length", "std"),
+    ("lengths", "full_share"): ("sequence_length", "fraction_full_length"),
+    ("lengths", "segment_a_mean"): ("segment_a_tokens", "mean"),
+    ("lengths", "segment_b_mean"): ("segment_b_tokens", "mean"),
+    ("predictions", "mean"): ("num_predictions_per_instance", "mean"),
+    ("predictions", "mean_share"): (
+        "fraction_predictions_over_tokens",
+        "mean_of_ratio",
+    ),
+    ("predictions", "share"): ("fraction_predictions_over_tokens", "total_over_total"),
+    ("predictions", "on_budget_share"): ("fraction_with_exact_budget",),
+}
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_the_golden_statistics_come_out(number, golden, tmp_path):
     """Records built from the golden corpus look as those of the original do."""
     stats = json.loads((golden / "pretraining_stats.json").read_text())
-    number = 0
     config = stats["configs"][number]
-    assert config["masked_lm_prob"] == 0.15
-    scripts.succeed(
-        "create_pretraining_data.py",
-        input_file=golden / stats["corpus"],
-        output_file=tmp_path / "a",
-        vocab_file=scripts.ROOT / "sample_data/vocab.txt",
-        max_seq_length=config["max_seq_length"],
-        max_predictions_per_seq=config["max_predictions_per_seq"],
-        dupe_factor=200,
-        num_workers=1,
-    )
-    vocab = tokenization.load_vocab(scripts.ROOT / "sample_data/vocab.txt")
-    found, _ = inspect([tmp_path / "a"], vocab=vocab)
-    assert found["records"] == pytest.approx(200 * 53.58 / 5, rel=0.05)
-    # Five standard errors of independent records would be 0.054 for shares of records,
-    # 0.014 for those of 19,000 predictions and 1.2 for lengths.
-    for value, expected, error in (
-        (found["next_sentence"]["random_share"], config["fraction_random_next"], 0.06),
-        (found["masking"]["mask_share"], config["replaced_with_mask"], 0.02),
-        (found["masking"]["kept_share"], config["kept_unchanged"], 0.015),
-        (found["masking"]["random_share"], config["replaced_with_random"], 0.015),
-        (found["lengths"]["mean"], config["sequence_length"]["mean"], 1.3),
-        (found["lengths"]["std"], config["sequence_length"]["std"], 1.5),
-        (
-            found["lengths"]["full_share"],
-            config["sequence_length"]["fraction_full_length"],
-            0.06,
-        ),
-        (found["lengths"]["segment_a_mean"], config["segment_a_tokens"]["mean"], 2.0),
-        (
-            found["predictions"]["mean_share"],
-            config["fraction_predictions_over_tokens"]["mean_of_ratio"],
-            0.001,
-        ),
-        (
-            found["predictions"]["share"],
-            config["fraction_predictions_over_tokens"]["total_over_total"],
-            0.001,
-        ),
-        (
-            found["predictions"]["on_budget_share"],
-            config["fraction_with_exact_budget"],
-            0,
-        ),
-        (
-            found["predictions"]["mean"],
-            config["num_predictions_per_instance"]["mean"],
-            0.2,
-        ),
-    ):
-        assert abs(value - expected) <= error, (value, expected)
+    tokenizer = tokenization.FullTokenizer(str(scripts.ROOT / "sample_data/vocab.txt"))
+    documents = text_files.read_documents(str(golden / stats["corpus"]))
+    (chunk,) = corpus.make_chunks([(str(golden / stats["corpus"]), documents)])
+    pool = corpus.make_pool(0, [corpus.tokenize(chunk, tokenizer.encode)])
+    num_files, num_passes = 20, 25
+    found = []
+    for seed in range(num_files):
+        values = {**config, "pre_segmented": False, "random_seed": seed}
+        settings = pretraining_flags.make_settings(values, tokenizer.vocab)
+        with open(tmp_path / "a", "wb") as file:
+            for epoch in range(num_passes):
+                for _, content, _ in pretraining_records.make(pool, epoch, settings):
+                    file.write(content)
+        report, _ = inspect(
+            [tmp_path / "a"],
+            vocab=tokenizer.vocab,
+            masked_lm_prob=config["masked_lm_prob"],
+        )
+        found.append(report)
+    # Records of a pass are not independent, files are; golden passes spread as ours do.
+    golden_passes = config["num_seeds"] * config["dupe_factor"]
+    distances = {}
+    for (part, key), path in GOLDEN.items():
+        ours = np.array([report[part][key] for report in found])
+        expected = functools.reduce(lambda entry, name: entry[name], path, config)
+        error = ours.std(ddof=1) * math.sqrt(1 / num_files + num_passes / golden_passes)
+        distances[part, key] = abs(ours.mean() - expected) / max(error, 1e-9)
+    assert max(distances.values()) < 4, distances
 
 
 def test_the_blocks_do_not_matter(files, monkeypatch):
