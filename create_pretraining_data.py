@@ -15,10 +15,9 @@ and however often they were killed. What was built, from which files and with wh
 flags, is kept in OUTPUT.manifest.json.
 """
 
-import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import flags, logging
@@ -27,6 +26,7 @@ from tqdm import tqdm
 import command_line
 import pretraining_flags
 from data import (
+    build_manifests,
     build_steps,
     building,
     corpus,
@@ -34,8 +34,6 @@ from data import (
     text_files,
     tokenization,
 )
-
-FLAGS = flags.FLAGS
 
 LONG_DOCUMENT = 1000  # lines
 
@@ -51,55 +49,42 @@ def define_flags() -> None:
     )
 
 
-def make_manifest(
-    inputs: list[str], outputs: tuple[str, ...], values: dict[str, Any]
-) -> dict:
-    """All that decides on the bytes of the outputs."""
-
-    def describe(path):
-        with open(path, "rb") as file:
-            checksum = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"path": path, "bytes": os.path.getsize(path), "sha256": checksum}
-
-    ignored = {"input_file", "output_file", "num_workers", "overwrite", "vocab_file"}
-    settings = {
-        f"--{name}": value for name, value in values.items() if name not in ignored
-    }
-    files = tqdm(inputs, desc="checksums", unit=" files", delay=1)
-    return {
-        "inputs": [describe(path) for path in files],
-        "vocabulary": describe(FLAGS.vocab_file),
-        "outputs": [os.path.basename(path) for path in outputs],
-        **settings,
-    }
+# What does not decide on the bytes, or is described by its contents.
+_NO_SETTINGS = {"input_file", "output_file", "num_workers", "overwrite", "vocab_file"}
 
 
-def scan(inputs: list[str]) -> Iterator[corpus.Scan]:
+def scan(inputs: list[str], text_field: str) -> Iterator[corpus.Scan]:
     """The files and their documents; warns of files that lack empty lines."""
     for path in inputs:
         count, lines = 0, 0
 
         def documents(path=path):
             nonlocal count, lines
-            for document in text_files.read_documents(path, FLAGS.text_field):
+            for document in text_files.read_documents(path, text_field):
                 count, lines = count + 1, len(document.lines)
                 yield document
 
         yield path, documents()
-        if count == 1 and lines >= LONG_DOCUMENT and len(inputs) > 1:
+        is_plain = not path.removesuffix(".gz").endswith(".jsonl")
+        if is_plain and count == 1 and lines >= LONG_DOCUMENT and len(inputs) > 1:
             logging.warning(
                 "%s holds no empty line, so its %s lines are one document", path, lines
             )
 
 
-def make_chunks(inputs: list[str]) -> list[corpus.Chunk]:
+def make_chunks(
+    inputs: list[str], text_field: str, deduplicate: bool
+) -> list[corpus.Chunk]:
     """Reads all text once, so that what is wrong with it shows at the beginning."""
-    deduplicator = corpus.Deduplicator() if FLAGS.deduplicate else None
-    chunks = corpus.make_chunks(
-        scan(inputs), deduplicator.is_new if deduplicator else None
-    )
+    scans = scan(inputs, text_field)
+    deduplicator = corpus.Deduplicator()
+    chunks = corpus.make_chunks(scans)
+    if deduplicate:
+        chunks = corpus.make_chunks(
+            scans, lambda document: deduplicator.is_new(corpus.digest(document))
+        )
     chunks = list(tqdm(chunks, desc="reading", unit="MB", delay=1))
-    if deduplicator:
+    if deduplicate:
         logging.info("left out %d repeated documents", deduplicator.num_repeated)
     return chunks
 
@@ -110,71 +95,99 @@ def show_samples(samples: list[str]) -> None:
         logging.info("instance %d, %s", number, sample)
 
 
-def is_done(manifest_file: str, manifest: dict, outputs: tuple[str, ...]) -> bool:
+def is_done(
+    manifest_file: str, manifest: dict[str, Any], outputs: Sequence[str]
+) -> bool:
     """Whether the outputs are there and are what they would be again.
 
     Raises:
-        ValueError: they are there, but others.
+        ValueError: some are there, but others.
     """
     there = [path for path in outputs if os.path.exists(path)]
-    if not there or FLAGS.overwrite:
-        return False
-    built = {}
-    if os.path.exists(manifest_file):
-        built = filesystem.read_json(manifest_file)
-    same = {k: v for k, v in built.items() if k != "result"} == manifest
-    sizes = {
-        path: entry["bytes"]
-        for path, entry in zip(
-            outputs, built.get("result", {}).get("outputs", []), strict=False
+    stale = find_stale(manifest_file, outputs)
+    built = read_built(manifest_file)
+    sizes = [entry["bytes"] for entry in built.get("result", {}).get("outputs", [])]
+    if there and not stale and sizes == list(map(os.path.getsize, there)):
+        del built["result"]
+        if not build_manifests.difference(built, manifest):
+            return True
+    for path in (*there, *stale):
+        raise ValueError(
+            f"{path} exists; choose another --output_file or pass --overwrite"
         )
-    }
-    if same and all(
-        os.path.exists(p) and os.path.getsize(p) == sizes[p] for p in sizes
-    ):
-        return True
-    raise ValueError(
-        f"{there[0]} exists; choose another --output_file or pass --overwrite"
-    )
+    return False
 
 
-def main() -> None:
-    start, values = time.perf_counter(), command_line.values()
-    vocab = tokenization.load_vocab(FLAGS.vocab_file)
-    inputs = text_files.find(FLAGS.input_file)
-    outputs = pretraining_flags.output_files(values)
-    pretraining_flags.check_outputs(outputs, inputs)
-    for path in outputs:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    settings = pretraining_flags.make_settings(values, vocab)
-    manifest = make_manifest(inputs, outputs, values)
-    first, *_ = FLAGS.output_file.split(",")
-    folder, name = os.path.split(os.path.abspath(first.strip()))
-    manifest_file = f"{folder}/{name}.manifest.json"
-    build_folder = f"{folder}/.{name}.build"
-    if not os.path.exists(build_folder) and is_done(manifest_file, manifest, outputs):
-        logging.info("%s is built already: nothing to do", outputs[0])
-        return
-    job = build_steps.Job(
-        build_folder,
-        pretraining_flags.make_text(values),
-        settings,
-        FLAGS.dupe_factor,
-        outputs,
-    )
-    chunks = make_chunks(inputs)
-    num_workers = FLAGS.num_workers or len(os.sched_getaffinity(0))
-    with building.Build(job, manifest, FLAGS.overwrite) as build:
+def read_built(manifest_file: str) -> dict[str, Any]:
+    """The manifest of an earlier build of the same name, {} if there was none."""
+    exists = os.path.exists(manifest_file)
+    return filesystem.read_json(manifest_file) if exists else {}
+
+
+def find_stale(manifest_file: str, outputs: Sequence[str]) -> list[str]:
+    """Record files of an earlier build of the same name that would be left over."""
+    folder = os.path.dirname(manifest_file)
+    names = read_built(manifest_file).get("outputs", [])
+    paths = [os.path.realpath(os.path.join(folder, name)) for name in names]
+    kept = set(map(os.path.realpath, outputs))
+    return [path for path in paths if os.path.exists(path) and path not in kept]
+
+
+def build_records(
+    job: build_steps.Job,
+    manifest: dict[str, Any],
+    manifest_file: str,
+    values: dict[str, Any],
+    inputs: list[str],
+) -> dict[str, int]:
+    """Makes the record files and their manifest; returns counts."""
+    chunks = make_chunks(inputs, values["text_field"], values["deduplicate"])
+    num_workers = values["num_workers"] or len(os.sched_getaffinity(0))
+    with building.Build(job, manifest, values["overwrite"]) as build:
         try:
             result = build.run(chunks, num_workers, show_samples)
         except ValueError:  # with this text and these flags it will never be done
             build.discard()
             raise
         build.publish()
+        for path in find_stale(manifest_file, job.outputs):
+            os.remove(path)
         filesystem.write_json(manifest_file, {**manifest, "result": result})
         build.discard()
-    seconds = time.perf_counter() - start
-    pretraining_flags.show_summary(values, result["counts"], seconds)
+    return result["counts"]
+
+
+def main() -> None:
+    start, values = time.perf_counter(), command_line.values()
+    vocab = tokenization.load_vocab(values["vocab_file"])
+    inputs = text_files.find(values["input_file"])
+    outputs = pretraining_flags.output_files(values)
+    pretraining_flags.check_outputs(outputs, inputs)
+    for path in outputs:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    settings = pretraining_flags.make_settings(values, vocab)
+    manifest = build_manifests.describe(
+        tqdm(inputs, desc="checksums", unit=" files", delay=1),
+        values["vocab_file"],
+        outputs,
+        {k: v for k, v in values.items() if k not in _NO_SETTINGS},
+    )
+    first, *_ = values["output_file"].split(",")
+    folder, name = os.path.split(os.path.abspath(first.strip()))
+    manifest_file = f"{folder}/{name}{build_manifests.ENDING}"
+    job = build_steps.Job(
+        f"{folder}/.{name}.build",
+        pretraining_flags.make_text(values),
+        settings,
+        values["dupe_factor"],
+        outputs,
+    )
+    may_replace = values["overwrite"] or building.is_publishing(job.folder, manifest)
+    if not may_replace and is_done(manifest_file, manifest, outputs):
+        logging.info("%s is built already: nothing to do", outputs[0])
+        return
+    counts = build_records(job, manifest, manifest_file, values, inputs)
+    pretraining_flags.show_summary(values, counts, time.perf_counter() - start)
 
 
 if __name__ == "__main__":

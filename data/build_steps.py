@@ -11,6 +11,8 @@ import functools
 import gzip
 import hashlib
 import os
+import shutil
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -44,8 +46,13 @@ class Job:
         return f"{self.folder}/chunk-{index:06d}.npz"
 
     def part(self, epoch: int, pool: int) -> str:
-        """Path of the records of a pass over a pool, for all shards one by one."""
+        """Path of the records of a pass over a pool."""
         return f"{self.folder}/part-{epoch:04d}-{pool:06d}.tfrecord"
+
+    @staticmethod
+    def ends(part: str) -> str:
+        """Path of int64 [N + 1]: 0, and where in a part each record ends."""
+        return f"{part}.ends.npy"
 
     def shard(self, index: int) -> str:
         """Path of a record file that is not published yet."""
@@ -61,15 +68,27 @@ class Worker:
         self._pool = functools.lru_cache(maxsize=1)(self._load_pool)
 
     def tokenize(self, chunk: corpus.Chunk) -> dict[str, int]:
-        """Writes the token ids of a chunk, unless they are there; returns counts."""
+        """Writes the token ids of a chunk, unless they are there.
+
+        Returns:
+            counts, and "size", see `corpus.Tokens`.
+        """
         path = self.job.chunk(chunk.index)
-        if not os.path.exists(path):
-            tokens, counts = self.reader.read(chunk)
-            with filesystem.replacing(path) as file:
-                np.savez(file, **vars(tokens), **counts)
-        with np.load(path) as there:
-            names = ("documents", "sentences", "tokens", "unknown")
-            return {name: int(there[name]) for name in names}
+        try:
+            return _read_counts(path)
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile):
+            pass  # it is not there, or damaged
+        tokens, counts = self.reader.read(chunk)
+        counts["size"] = tokens.size
+        with filesystem.replacing(path) as file:
+            np.savez(file, **vars(tokens), **counts)
+        return counts
+
+    def unpack(self, path: str, unpacked: str) -> None:
+        """Writes a compressed file as it was before, unless it is there."""
+        if not os.path.exists(unpacked):
+            with gzip.open(path) as source, filesystem.replacing(unpacked) as file:
+                shutil.copyfileobj(source, file, _COPY_BYTES)
 
     def _load_pool(self, index: int, chunks: range) -> corpus.Pool:
         parts = []
@@ -83,8 +102,7 @@ class Worker:
         """Writes the records of a pass over a pool, unless they are there.
 
         Returns:
-            dict with "bounds", where in the file the records of each shard begin and
-            the last one's end, "samples", some instances as text, and counts.
+            dict with "counts" and "samples", some instances of the first part as text.
         """
         path = self.job.part(epoch, index)
         if os.path.exists(f"{path}.json"):
@@ -98,16 +116,12 @@ class Worker:
                 file.write(content)
                 ends.append(size + batch_ends)
                 size += len(content)
-                samples = samples or self._to_text(batch)
+                if epoch == index == 0:
+                    samples = samples or self._to_text(batch)
                 counts.update(pretraining_records.count(batch))
-        num_shards = len(self.job.outputs)
-        firsts = np.arange(num_shards + 1) * counts["instances"] // num_shards
-        part = {
-            "bounds": np.concatenate(ends)[firsts].tolist(),
-            "records": np.diff(firsts).tolist(),
-            "samples": samples,
-            "counts": counts,
-        }
+        with filesystem.replacing(self.job.ends(path)) as file:
+            np.save(file, np.concatenate(ends))
+        part = {"samples": samples, "counts": counts}
         filesystem.write_json(f"{path}.json", part)
         return part
 
@@ -128,9 +142,9 @@ class Worker:
         return texts
 
     def make_shard(
-        self, index: int, parts: list[tuple[str, int, int]]
+        self, index: int, parts: list[str], bounds: list[tuple[int, int]]
     ) -> dict[str, Any]:
-        """Joins pieces (path, start, end) of parts; returns size and checksum."""
+        """Joins pieces of parts, given by start and end; returns size and checksum."""
         path = self.job.shard(index)
         if not os.path.exists(path):
             with filesystem.replacing(path) as raw, contextlib.ExitStack() as stack:
@@ -140,11 +154,22 @@ class Worker:
                     file = stack.enter_context(
                         gzip.GzipFile("", "wb", 6, fileobj=raw, mtime=0)
                     )
-                for name, start, end in parts:
+                for name, (start, end) in zip(parts, bounds, strict=True):
                     with open(name, "rb") as part:
                         part.seek(start)
                         for place in range(start, end, _COPY_BYTES):
-                            file.write(part.read(min(_COPY_BYTES, end - place)))
+                            size = min(_COPY_BYTES, end - place)
+                            content = part.read(size)
+                            if len(content) < size:
+                                raise ValueError(f"{name} is cut off; start anew")
+                            file.write(content)
         with open(path, "rb") as file:
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": os.path.getsize(path), "sha256": checksum}
+
+
+def _read_counts(path: str) -> dict[str, int]:
+    """What is counted in a chunk; raises many kinds of errors if it is damaged."""
+    with open(path, "rb") as file, np.load(file) as there:
+        names = ("documents", "sentences", "tokens", "size", "unknown")
+        return {name: int(there[name]) for name in names}

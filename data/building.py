@@ -6,19 +6,23 @@ records for all shards, and parts become shards. A result is there whole or not 
 and depends on the text and the settings alone. So a build that was killed goes on where
 it stopped, and neither that nor the number of processes shows in the bytes.
 
-A process holds a pool, that is about 250 MB, whatever the size of the corpus.
+A process holds a pool, whatever the size of the corpus.
 """
 
 import collections
 import contextlib
+import dataclasses
 import fcntl
 import functools
+import glob
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from data import build_steps, corpus, filesystem, processes
+import numpy as np
+
+from data import build_manifests, build_steps, corpus, filesystem, processes
 
 
 class Build:
@@ -26,7 +30,7 @@ class Build:
 
     Args:
         job: Job.
-        manifest: dict of plain values: all that decides on the bytes.
+        manifest: from `build_manifests.describe`: all that decides on the bytes.
         overwrite: whether what was begun with another manifest is thrown away.
 
     Raises:
@@ -38,31 +42,48 @@ class Build:
         self, job: build_steps.Job, manifest: dict[str, Any], overwrite: bool = False
     ):
         self.job = job
-        self._result = f"{job.folder}/result.json"
+        self._result = f"{job.folder}/{_RESULT}"
+        for left in glob.glob(f"{glob.escape(job.folder)}{_DONE}*"):
+            shutil.rmtree(left, ignore_errors=True)  # a kill stopped `discard`
         os.makedirs(job.folder, exist_ok=True)
         self._lock = os.open(job.folder, os.O_RDONLY)
+        try:
+            self._begin(manifest, overwrite)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _begin(self, manifest: dict[str, Any], overwrite: bool) -> None:
+        """Locks the folder, and empties it of what is not of this build."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ValueError(
-                f"another process is building {job.outputs[0]}; wait for it, or choose "
-                "another --output_file"
+                f"another process is building {self.job.outputs[0]}; wait for it, or "
+                "choose another --output_file"
             ) from None
-        path = f"{job.folder}/manifest.json"
-        begun = filesystem.read_json(path) if os.path.exists(path) else None
-        if begun not in (None, manifest):
+        begun = _begun(self.job.folder)
+        if begun is not None:
+            difference = build_manifests.difference(begun, manifest)
+            if not difference:
+                return
             if not overwrite:
-                os.close(self._lock)
                 raise ValueError(
-                    f"{job.outputs[0]} was begun with {difference(begun, manifest)}; "
-                    "give the same to go on, or --overwrite to begin anew"
+                    f"{self.job.outputs[0]} was begun with {difference}; give the same "
+                    "to go on, or --overwrite to begin anew"
                 )
-            for name in os.listdir(job.folder):
-                os.remove(f"{job.folder}/{name}")
-        filesystem.write_json(path, manifest)
+        names = set(os.listdir(self.job.folder)) - {_MANIFEST}
+        # The manifest last: as long as it is there, the other files are known by it.
+        for name in (*names, _MANIFEST):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(f"{self.job.folder}/{name}")
+        filesystem.write_json(f"{self.job.folder}/{_MANIFEST}", manifest)
 
     def run(
-        self, chunks: Iterable[corpus.Chunk], num_workers: int, show: Callable
+        self,
+        chunks: Iterable[corpus.Chunk],
+        num_workers: int,
+        show: Callable[[list[str]], None],
     ) -> dict[str, Any]:
         """Makes the record files, or what of them is missing.
 
@@ -83,8 +104,11 @@ class Build:
         make_worker = functools.partial(build_steps.Worker, self.job)
         with processes.processes(make_worker, num_workers) as run:
             counts = collections.Counter()
-            parts = self._make_parts(run, list(chunks), counts, show)
-            shards = self._make_shards(run, parts)
+            pools = self._tokenize(run, list(chunks), counts)
+            parts, bounds, num_records = self._make_parts(run, pools, counts, show)
+            shards = self._make_shards(run, parts, bounds)
+        for shard, records in zip(shards, num_records.tolist(), strict=True):
+            shard["records"] = records
         result = {"counts": dict(counts), "outputs": shards}
         # From here on shards are moved away, and parts are no longer whole.
         filesystem.write_json(self._result, result)
@@ -104,74 +128,138 @@ class Build:
                 raise ValueError(f"{path} was built and is gone; repeat the command")
         return filesystem.read_json(self._result)
 
-    def _make_parts(self, run, chunks, counts, show):
-        """Token ids and parts; list of (path, part) in the order of the records."""
-        done = list(run("tokenize", [(c,) for c in chunks], "tokenizing", "chunk"))
+    def discard(self) -> None:
+        """Throws the intermediate files away."""
+        # In one step, or a kill might leave some that look like a build to go on with.
+        done = f"{self.job.folder}{_DONE}{os.getpid()}"
+        os.rename(self.job.folder, done)
+        shutil.rmtree(done)
+
+    def _tokenize(
+        self, run: Callable, chunks: list[corpus.Chunk], counts: collections.Counter
+    ) -> list[range]:
+        """Makes the token ids of all chunks; returns the pools."""
+        chunks = self._unpack(run, chunks)
+        calls = ((chunk,) for chunk in chunks)
+        done = list(run("tokenize", calls, len(chunks), "tokenizing", "chunk"))
         for chunk in done:
             counts.update(chunk)
-        pools = corpus.plan_pools(
-            [chunk["tokens"] for chunk in done], [chunk["documents"] for chunk in done]
+        del counts["size"]
+        for path in self._unpacked.values():
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
+        return corpus.plan_pools(
+            [chunk["size"] for chunk in done], [chunk["documents"] for chunk in done]
         )
+
+    def _unpack(self, run: Callable, chunks: list[corpus.Chunk]) -> list[corpus.Chunk]:
+        """Unpacks what is compressed, for chunks begin anywhere; chunks of that."""
+        missing = [c for c in chunks if not os.path.exists(self.job.chunk(c.index))]
+        paths = {place.path for chunk in missing for place in chunk.ranges}
+        self._unpacked = {}
+        for number, path in enumerate(sorted(p for p in paths if p.endswith(".gz"))):
+            name = os.path.basename(path).removesuffix(".gz")
+            self._unpacked[path] = f"{self.job.folder}/text-{number:06d}-{name}"
+        calls = self._unpacked.items()
+        list(run("unpack", calls, len(calls), "unpacking", "file"))
+
+        def moved(place: corpus.Range) -> corpus.Range:
+            path = self._unpacked.get(place.path, place.path)
+            return dataclasses.replace(place, path=path)
+
+        return [
+            dataclasses.replace(chunk, ranges=tuple(map(moved, chunk.ranges)))
+            for chunk in chunks
+        ]
+
+    def _make_parts(
+        self,
+        run: Callable,
+        pools: Sequence[range],
+        counts: collections.Counter,
+        show: Callable[[list[str]], None],
+    ) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Makes the parts.
+
+        Returns:
+            their paths in the order of the records, int64 [parts, shards + 1], where in
+            each the records of each shard begin, and int64 [shards], how many it gets.
+        """
         calls = [
             (epoch, index, pool)
             for epoch in range(self.job.dupe_factor)
             for index, pool in enumerate(pools)
         ]
-        parts = []
-        for call, part in zip(
-            calls, run("make_part", calls, "masking", "part"), strict=True
-        ):
-            if not parts:
+        bounds = np.zeros((len(calls), len(self.job.outputs) + 1), np.int64)
+        num_records = np.zeros(len(self.job.outputs), np.int64)
+        parts = run("make_part", calls, len(calls), "masking", "part")
+        for number, part in enumerate(parts):
+            if number == 0:
                 show(part["samples"])
             counts.update(part["counts"])
-            parts.append((self.job.part(*call[:2]), part))
-        if counts["instances"] < len(self.job.outputs):
+            shares = share(part["counts"]["instances"], num_records)
+            num_records += shares
+            path = self.job.part(*calls[number][:2])
+            ends = np.load(self.job.ends(path), mmap_mode="r")
+            bounds[number] = ends[np.concatenate([[0], np.cumsum(shares)])]
+        if num_records.min() < 1:
             raise ValueError(
                 f"every file needs a record, but there are {counts['instances']} for "
                 f"{len(self.job.outputs)} files; name fewer files"
             )
-        return parts
+        return [self.job.part(*call[:2]) for call in calls], bounds, num_records
 
-    def _make_shards(self, run, parts):
-        """Joins the parts; dict of path, bytes, records and sha256 of each output."""
+    def _make_shards(
+        self, run: Callable, parts: list[str], bounds: np.ndarray
+    ) -> list[dict[str, Any]]:
+        """Joins the parts; path, bytes and sha256 of each output."""
         # From the last to the first, for then a part can be cut off behind what is
         # still needed, and the records do not take their room twice.
         order = range(len(self.job.outputs) - 1, -1, -1)
-        calls = [
-            (i, [(path, *part["bounds"][i : i + 2]) for path, part in parts])
-            for i in order
-        ]
+        calls = ((i, parts, bounds[:, i : i + 2].tolist()) for i in order)
         shards = []
-        for index, shard in zip(
-            order, run("make_shard", calls, "joining", "file"), strict=True
-        ):
-            for path, part in parts:
-                if os.path.getsize(path) > part["bounds"][index]:
-                    os.truncate(path, part["bounds"][index])
-            num_records = sum(part["records"][index] for _, part in parts)
-            path = self.job.outputs[index]
-            shards.append({"path": path, "records": num_records, **shard})
+        made = run("make_shard", calls, len(order), "joining", "file")
+        for index, shard in zip(order, made, strict=True):
+            for path, start in zip(parts, bounds[:, index].tolist(), strict=True):
+                if os.path.getsize(path) > start:
+                    os.truncate(path, start)
+            shards.append({"path": self.job.outputs[index], **shard})
         return shards[::-1]
 
-    def discard(self) -> None:
-        """Throws the intermediate files away."""
-        shutil.rmtree(self.job.folder)
-
-    def __enter__(self):
+    def __enter__(self) -> "Build":
         return self
 
     def __exit__(self, *_) -> None:
         os.close(self._lock)
 
 
-def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Names what differs in two manifests, in words."""
-    key = next(k for k in sorted({*old, *new}) if old.get(k) != new.get(k))
-    before, now = old.get(key), new.get(key)
-    if key == "inputs":
-        there = {entry["path"]: entry for entry in before}
-        for entry in now:
-            if entry != there.pop(entry["path"], None):
-                return f"another {entry['path']}, or without it"
-        return f"{', '.join(there)} too"
-    return f"{key} {before}, not {now}"
+_MANIFEST, _RESULT, _DONE = "manifest.json", "result.json", ".done-"
+
+
+def share(count: int, before: np.ndarray) -> np.ndarray:
+    """Shares records out among shards.
+
+    Args:
+        count: of the records.
+        before: int [shards], what they were given before.
+
+    Returns:
+        int64 [shards], for each what makes them equal, or almost: the sums with
+        `before`, if that came from here, differ by one at most.
+    """
+    first = before.sum() % len(before)  # where the last time ended
+    turns = (np.arange(len(before)) - first) % len(before)
+    return count // len(before) + (turns < count % len(before))
+
+
+def is_publishing(folder: str, manifest: dict[str, Any]) -> bool:
+    """Whether a build was stopped when all was made: its outputs may be there."""
+    begun = _begun(folder)
+    is_same = begun is not None and not build_manifests.difference(begun, manifest)
+    return is_same and os.path.exists(f"{folder}/{_RESULT}")
+
+
+def _begun(folder: str) -> dict[str, Any] | None:
+    """What was begun in a folder, if something was."""
+    path = f"{folder}/{_MANIFEST}"
+    return filesystem.read_json(path) if os.path.exists(path) else None

@@ -10,6 +10,7 @@ Where chunks and pools begin depends on the text alone, and each can be worked o
 itself. So any number of processes, in any order, come to the same.
 """
 
+import array
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,8 @@ from data import text_files
 
 CHUNK_BYTES = 2**20
 POOL_TOKENS = 2**24
+DIGEST_BYTES = 12
+LEAST_TOKENS = 8  # that a sentence counts for in a pool, for it takes room of its own
 
 Scan = tuple[str, Iterable[text_files.Document]]  # a file and its documents
 
@@ -56,6 +59,11 @@ class Tokens:
     sentence_lengths: np.ndarray
     document_lengths: np.ndarray
 
+    @property
+    def size(self) -> int:
+        """What it takes of the room of a pool, in tokens."""
+        return max(len(self.token_ids), LEAST_TOKENS * len(self.sentence_lengths))
+
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
@@ -75,20 +83,24 @@ class Pool:
     document_starts: np.ndarray
 
 
+def digest(document: text_files.Document) -> bytes:
+    """Tells documents with other lines apart."""
+    text = "\n".join(document.lines).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=DIGEST_BYTES).digest()
+
+
 class Deduplicator:
-    """Passes over documents whose lines came before; takes about 100 bytes for each.
+    """Tells what came before; takes about 100 bytes for each document.
 
     Attributes:
-        num_repeated: int, documents passed over.
+        num_repeated: int, digests that were not new.
     """
 
     def __init__(self):
         self._seen, self.num_repeated = set(), 0
 
-    def is_new(self, document: text_files.Document) -> bool:
-        """Whether no document with the same lines was asked about before."""
-        text = "\n".join(document.lines).encode()
-        digest = hashlib.blake2b(text, digest_size=12).digest()
+    def is_new(self, digest: bytes) -> bool:
+        """Whether nobody asked about this `digest` before."""
         is_new = digest not in self._seen
         self._seen.add(digest)
         self.num_repeated += not is_new
@@ -138,32 +150,29 @@ def tokenize(
         text_field: see `text_files.read_documents`.
         open_file: likewise.
     """
-    # int32 by the sentence: lists of Python's integers would take ten times the room.
-    parts, sentence_lengths, document_lengths = [], [], []
+    # Arrays: lists of Python's integers would take ten times the room.
+    token_ids, sentence_lengths, document_lengths = (array.array("i") for _ in range(3))
     for where in chunk.ranges:
         for document in text_files.read_documents(
             where.path, text_field, where.start, where.end, open_file
         ):
-            before = len(parts)
+            before = len(sentence_lengths)
             for line in document.lines:
                 for sentence in split(line) if split else (line,):
                     if ids := encode(sentence):
-                        parts.append(np.array(ids, np.int32))
+                        token_ids.extend(ids)
                         sentence_lengths.append(len(ids))
-            if len(parts) > before:
-                document_lengths.append(len(parts) - before)
-    return Tokens(
-        np.concatenate(parts) if parts else np.zeros(0, np.int32),
-        np.array(sentence_lengths, np.int32),
-        np.array(document_lengths, np.int32),
-    )
+            if len(sentence_lengths) > before:
+                document_lengths.append(len(sentence_lengths) - before)
+    found = token_ids, sentence_lengths, document_lengths
+    return Tokens(*(np.array(values, np.int32) for values in found))
 
 
-def plan_pools(num_tokens: Sequence[int], num_documents: Sequence[int]) -> list[range]:
-    """Which chunks are in which pool: about equal numbers of tokens in each.
+def plan_pools(sizes: Sequence[int], num_documents: Sequence[int]) -> list[range]:
+    """Which chunks are in which pool: about equal sizes of pools.
 
     Args:
-        num_tokens: of each chunk.
+        sizes: of each chunk, see `Tokens`.
         num_documents: of each chunk.
 
     Raises:
@@ -174,10 +183,10 @@ def plan_pools(num_tokens: Sequence[int], num_documents: Sequence[int]) -> list[
             "next-sentence prediction needs two documents or more, but the text holds"
             f" {sum(num_documents)}; separate documents by empty lines"
         )
-    total = np.cumsum(num_tokens)
+    total = np.cumsum(sizes)
     num_pools = max(1, -(-int(total[-1]) // POOL_TOKENS))
     # A chunk goes where its middle is.
-    middles = total - np.asarray(num_tokens) / 2
+    middles = total - np.asarray(sizes) / 2
     numbers = np.minimum(middles * num_pools // max(1, total[-1]), num_pools - 1)
     pools = []
     for number in range(num_pools):

@@ -5,15 +5,12 @@ together to the chunks that `corpus.make_chunks` makes of the files themselves. 
 in any order are sorted into the pools that `corpus.plan_pools` makes of them in theirs.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, NamedTuple
 
 import numpy as np
 
 from data import corpus, text_files
-
-_DIGEST_BYTES = 12
 
 Numbered = tuple[int, corpus.Tokens]  # a chunk: its index and its token ids
 
@@ -24,7 +21,7 @@ class Places(NamedTuple):
     Attributes:
         path: of the file.
         bounds: int64 [N, 2], where they begin and end.
-        digests: of their lines, `_DIGEST_BYTES` each; empty if nobody asked for them.
+        digests: `corpus.DIGEST_BYTES` of each; empty if nobody asked for them.
     """
 
     path: str
@@ -43,8 +40,7 @@ def scan(
     for document in text_files.read_documents(path, text_field, open_file=open_file):
         bounds.append((document.start, document.end))
         if with_digests:
-            text = "\n".join(document.lines).encode()
-            digests.append(hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest())
+            digests.append(corpus.digest(document))
     return Places(path, np.array(bounds, np.int64).reshape(-1, 2), b"".join(digests))
 
 
@@ -61,22 +57,24 @@ def make_chunks(
     in_order = sorted(files, key=lambda file: file.path)
     yield from corpus.make_chunks(
         ((file.path, _documents(file)) for file in in_order),
-        deduplicator.is_new if deduplicator else None,
+        (lambda document: deduplicator.is_new(bytes.fromhex(document.lines[0])))
+        if deduplicator
+        else None,
     )
 
 
 def _documents(file: Places) -> Iterator[text_files.Document]:
     for number, (start, end) in enumerate(file.bounds.tolist()):
-        place = _DIGEST_BYTES * number
-        # Where digests are equal, lines are, so they can stand for them.
-        digest = file.digests[place : place + _DIGEST_BYTES].hex()
+        place = corpus.DIGEST_BYTES * number
+        # The digest stands for the lines.
+        digest = file.digests[place : place + corpus.DIGEST_BYTES].hex()
         yield text_files.Document(start, end, [digest])
 
 
 def measure(chunk: Numbered) -> tuple[int, int, int]:
-    """The index of a chunk, how many tokens it has, and how many documents."""
+    """The index of a chunk, its size, and how many documents it has."""
     index, tokens = chunk
-    return index, len(tokens.token_ids), len(tokens.document_lengths)
+    return index, tokens.size, len(tokens.document_lengths)
 
 
 def plan_pools(measures: Iterable[tuple[int, int, int]]) -> list[range]:

@@ -20,6 +20,8 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
     try:
         with open(temporary, "wb") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut might leave an empty file
         os.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
@@ -65,9 +67,17 @@ def is_hidden(path: str) -> bool:
 
 
 def read_json(path: str) -> Any:
-    """What a JSON file holds."""
+    """What a JSON file holds.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is damaged.
+    """
     with open(path, encoding="utf-8") as file:
-        return json.load(file)
+        try:
+            return json.load(file)
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged, remove it: {error}") from None
 
 
 def write_json(path: str, value: Any) -> None:

@@ -7,10 +7,11 @@ on the pool, its number, the number of the pass and the settings alone.
 N instances, L positions of an instance.
 """
 
+import array
 import bisect
 import dataclasses
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -61,10 +62,11 @@ def next_sentence_pairs(
         int64 [N, 5], a row an instance: start and length of A, start and length of B
         (places in pool.token_ids) and 1 where B is random, 0 where it follows A.
     """
-    starts = pool.sentence_starts.tolist()
+    # Of compact type, for a pool may have millions of sentences.
+    starts = array.array("q", pool.sentence_starts.tobytes())
     documents = pool.document_starts.tolist()
     max_tokens = max_seq_length - 3  # [CLS], [SEP], [SEP]
-    pairs = []
+    pairs = array.array("q")
     for number in range(len(documents) - 1):
         first, end = documents[number : number + 2]
         # A shorter target now and then keeps fine-tuning on short text familiar.
@@ -85,13 +87,13 @@ def next_sentence_pairs(
                 b = (starts[split], starts[stop] - starts[split])
                 next_first = stop
             pair = _truncate((starts[first], a_length), b, max_tokens, rng)
-            pairs.append((*pair, is_random))
+            pairs.extend((*pair, is_random))
             first = next_first
-    return np.array(pairs, np.int64)
+    return np.array(pairs, np.int64).reshape(-1, 5)
 
 
 def _random_span(
-    starts: list[int],
+    starts: Sequence[int],
     documents: list[int],
     number: int,
     target: int,

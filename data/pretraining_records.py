@@ -68,7 +68,8 @@ class Reader:
             self._text.text_field,
             self._open_file,
         )
-        unknown = tokens.token_ids == self.tokenizer.vocab["[UNK]"]
+        ids = tokens.token_ids & ~np.int32(masking.CONTINUES)
+        unknown = ids == self.tokenizer.vocab["[UNK]"]
         return tokens, {
             "documents": len(tokens.document_lengths),
             "sentences": len(tokens.sentence_lengths),
@@ -80,9 +81,9 @@ class Reader:
         return self.tokenizer.encode(sentence)
 
     def _encode_words(self, sentence: str) -> list[int]:
-        """Ids of words between spaces, marked for `masking.by_marked_word`."""
+        """Ids of words between white space, marked for `masking.by_marked_word`."""
         ids = []
-        for word in sentence.split(" "):
+        for word in sentence.split():
             first, *rest = self.tokenizer.encode(word) or [None]
             if first is not None:
                 ids += [first, *(i | masking.CONTINUES for i in rest)]

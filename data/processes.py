@@ -1,7 +1,9 @@
 """Calls methods in several processes, with progress."""
 
+import collections
 import concurrent.futures
 import contextlib
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -12,13 +14,16 @@ from typing import Any
 
 import tqdm
 
+_CALLS_AHEAD = 8  # of each process
+
 
 @contextlib.contextmanager
 def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
     """Gives a function that has methods of a worker called and yields the results.
 
-    The function takes the name of the method, the arguments of each call, and two words
-    for the progress. Results come in the order of the calls.
+    The function takes the name of the method, the arguments of each call, the number of
+    calls, and two words for the progress. Results come in the order of the calls. Few
+    calls are prepared before their time.
 
     Args:
         make_worker: called once in every process; can be pickled.
@@ -30,8 +35,8 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
     if count == 1:
         worker = make_worker()
 
-        def run(method, calls, title, unit):
-            for call in tqdm.tqdm(calls, desc=title, unit=f" {unit}s", delay=1):
+        def run(method, calls, total, title, unit):
+            for call in tqdm.tqdm(calls, title, total, unit=f" {unit}s", delay=1):
                 yield getattr(worker, method)(*call)
 
         yield run
@@ -41,13 +46,19 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
         count, multiprocessing.get_context("spawn"), _start, (make_worker,)
     )
 
-    def run(method, calls, title, unit):
-        futures = [pool.submit(_call, method, call) for call in calls]
-        with tqdm.tqdm(total=len(calls), desc=title, unit=f" {unit}s", delay=1) as bar:
-            for future in futures:
-                future.add_done_callback(lambda _: bar.update())
-            for future in futures:
-                yield future.result()
+    def run(method, calls, total, title, unit):
+        calls, running = iter(calls), collections.deque()
+        with tqdm.tqdm(None, title, total, unit=f" {unit}s", delay=1) as bar:
+            while True:
+                for call in itertools.islice(
+                    calls, _CALLS_AHEAD * count - len(running)
+                ):
+                    future = pool.submit(_call, method, call)
+                    future.add_done_callback(lambda _: bar.update())
+                    running.append(future)
+                if not running:
+                    return
+                yield running.popleft().result()
 
     try:
         yield run
@@ -56,6 +67,12 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
             "a worker was killed, perhaps for want of memory; give fewer --num_workers "
             "and repeat the command: it goes on where it stopped"
         ) from None
+    except BaseException:
+        # What they are at is not needed any more, and a second interruption would find
+        # us waiting for them.
+        for child in multiprocessing.active_children():
+            child.kill()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

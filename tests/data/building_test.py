@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import shutil
 
+import numpy as np
 import pytest
 
 from data import build_steps, building, filesystem
@@ -55,23 +57,70 @@ def test_a_build_at_work_is_not_disturbed(job):
         pass
 
 
-def entry(path, size=1):
-    return {"path": path, "bytes": size}
+def remains(job, *names):
+    for name in names:
+        pathlib.Path(job.folder, name).write_text("{}")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ({"--a": 1, "--b": 2}, {"--a": 1, "--b": 3}, "--b 2, not 3"),
-        ({"--a": 1}, {"--a": 1, "--b": 3}, "--b None, not 3"),
-        (
-            {"inputs": [entry("x")]},
-            {"inputs": [entry("x", 2)]},
-            "another x, or without",
-        ),
-        ({"inputs": []}, {"inputs": [entry("x")]}, "another x, or without"),
-        ({"inputs": [entry("x"), entry("y")]}, {"inputs": [entry("x")]}, "y too"),
-    ],
-)
-def test_differences_are_told(old, new, words):
-    assert building.difference(old, new).startswith(words)
+@pytest.mark.parametrize("killed_after", range(4))
+def test_a_kill_while_an_old_build_is_cleared(job, killed_after, monkeypatch):
+    """Nothing of the old settings may look as if it were of the new ones."""
+    with building.Build(job, {"--seed": 1}):
+        remains(
+            job, "chunk-000000.npz", "part-0000-000000.tfrecord.json", "shard-00000"
+        )
+    remove, left = os.remove, [killed_after]
+
+    def remove_some(path):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        remove(path)
+
+    monkeypatch.setattr(os, "remove", remove_some)
+    with pytest.raises(KeyboardInterrupt):
+        building.Build(job, {"--seed": 2}, overwrite=True)
+    monkeypatch.undo()
+    with building.Build(job, {"--seed": 2}, overwrite=True):
+        assert os.listdir(job.folder) == ["manifest.json"]
+        assert filesystem.read_json(f"{job.folder}/manifest.json") == {"--seed": 2}
+
+
+def test_files_without_a_manifest_are_of_nobody(job):
+    os.makedirs(job.folder)
+    remains(job, "result.json", "chunk-000000.npz")
+    with building.Build(job, {"--seed": 2}):
+        assert os.listdir(job.folder) == ["manifest.json"]
+
+
+def test_a_kill_while_all_is_thrown_away(job, monkeypatch):
+    with building.Build(job, {"--seed": 1}) as build:
+        remains(job, "result.json", "part-0000-000000.tfrecord.json")
+        monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        build.discard()
+    monkeypatch.undo()
+    assert not os.path.exists(job.folder)
+    with building.Build(job, {"--seed": 1}):
+        assert os.listdir(job.folder) == ["manifest.json"]
+    assert os.listdir(os.path.dirname(job.folder)) == [".build"]
+
+
+def test_whether_a_build_is_being_published(job):
+    assert not building.is_publishing(job.folder, {"--seed": 1})
+    with building.Build(job, {"--seed": 1}):
+        assert not building.is_publishing(job.folder, {"--seed": 1})
+        remains(job, "result.json")
+        assert building.is_publishing(job.folder, {"--seed": 1})
+        assert not building.is_publishing(job.folder, {"--seed": 2})
+
+
+@pytest.mark.parametrize("num_shards", [1, 2, 7, 40])
+def test_shares_are_equal(num_shards):
+    rng = np.random.default_rng(num_shards)
+    given = np.zeros(num_shards, np.int64)
+    for count in rng.integers(0, 50, 200).tolist():
+        shares = building.share(count, given)
+        assert shares.sum() == count
+        assert shares.min() >= 0
+        given += shares
+        assert given.max() - given.min() <= 1

@@ -48,6 +48,10 @@ def test_options_of_the_text(read):
     tokens, _ = read("cats. playing\n", pre_segmented=True)
     more = masking.CONTINUES
     assert tokens.token_ids.tolist() == [7, 8 | more, 5, 6 | more]
+    # Any white space separates words, and marks do not hide what is unknown.
+    tokens, counts = read("cats\tcats\u3000.dog\n", pre_segmented=True)
+    assert tokens.token_ids.tolist() == [7, 7, 8, 1 | more]
+    assert counts["unknown"] == 1
 
 
 def test_records_and_what_is_in_them(tmp_path):

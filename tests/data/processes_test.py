@@ -24,8 +24,10 @@ class Worker:
 @pytest.mark.parametrize("count", [1, 2])
 def test_results_come_in_order(count):
     with processes.processes(Worker, count) as run:
-        results = list(run("double", [(i,) for i in range(20)], "doubling", "number"))
-        again = list(run("double", [(7,)], "doubling", "number"))
+        results = list(
+            run("double", ((i,) for i in range(20)), 20, "doubling", "number")
+        )
+        again = list(run("double", [(7,)], 1, "doubling", "number"))
     assert [double for double, _, _ in results] == list(range(0, 40, 2))
     pids = {pid for _, _, pid in results}
     assert (os.getpid() in pids) == (count == 1)
@@ -41,4 +43,4 @@ def test_errors_come_through(count):
         pytest.raises(ValueError, match="3 is wrong"),
         processes.processes(Worker, count) as run,
     ):
-        list(run("fail", [(3,)], "failing", "number"))
+        list(run("fail", [(3,)], 1, "failing", "number"))

@@ -1,0 +1,73 @@
+"""What a build of record files is made from, and how two such builds differ."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+ENDING = ".manifest.json"  # of the name, after that of the record files
+
+
+def describe(
+    inputs: Iterable[str],
+    vocab_file: str,
+    outputs: Iterable[str],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """All that decides on the bytes of record files, as JSON can hold it.
+
+    Args:
+        inputs: the files of the corpus, in order.
+        vocab_file: the vocabulary.
+        outputs: the record files.
+        settings: of the flags that matter, without dashes.
+    """
+    return {
+        "inputs": [_checksum(path) for path in inputs],
+        "vocabulary": _checksum(vocab_file),
+        "outputs": [os.path.basename(path) for path in outputs],
+        **{f"--{name}": value for name, value in settings.items()},
+    }
+
+
+def _checksum(path: str) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"path": path, "bytes": os.path.getsize(path), "sha256": checksum}
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Names what differs between two descriptions, in words; "" if nothing does.
+
+    What counts is what is in files, not what they are called.
+    """
+    for key in sorted({*old, *new}):
+        before, now = old.get(key), new.get(key)
+        if key == "inputs":
+            before, now = ([x["sha256"] for x in d["inputs"]] for d in (old, new))
+            if before != now:
+                gone = [x["path"] for x in old["inputs"] if x["sha256"] not in now]
+                come = [x["path"] for x in new["inputs"] if x["sha256"] not in before]
+                return _other_text(gone, come)
+        elif key == "vocabulary":
+            if before["sha256"] != now["sha256"]:
+                return f"another vocabulary, {before['path']}, not {now['path']}"
+        elif before != now:
+            return f"{key} {_shown(before)}, not {_shown(now)}"
+    return ""
+
+
+def _other_text(gone: Sequence[str], come: Sequence[str]) -> str:
+    """What is said of two lists of inputs that differ."""
+    if gone:
+        return f"other text: {_shown(gone)} is different now, or missing"
+    if come:
+        return f"other text: without {_shown(come)}"
+    return "the same files in another order"
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, list | tuple):
+        return str(value)
+    rest = f" and {len(value) - 3} more" if len(value) > 3 else ""
+    return ", ".join(value[:3]) + rest

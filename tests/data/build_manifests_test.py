@@ -1,0 +1,51 @@
+"""What decides on record files, and how two builds differ."""
+
+import hashlib
+
+import pytest
+
+from data import build_manifests
+
+
+def described(inputs=("x", "y"), vocabulary="v", **settings):
+    """A description; contents are told by the last letters of the names."""
+    return {
+        "inputs": [{"path": path, "sha256": path[-1]} for path in inputs],
+        "vocabulary": {"path": vocabulary, "sha256": vocabulary[-1]},
+        **settings,
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (described(), described(), ""),
+        (described(), described(["a/x", "y"], "b/v"), ""),
+        (described(a=1, b=2), described(a=1, b=3), "b 2, not 3"),
+        (described(a=1), described(a=1, b=3), "b None, not 3"),
+        (described(), described(["x"]), "other text: y is different now, or missing"),
+        (described(["x"]), described(), "other text: without y"),
+        (described(), described(["y", "x"]), "the same files in another order"),
+        (described(), described(vocabulary="w"), "another vocabulary, v, not w"),
+        (
+            described(list("abcdef")),
+            described(["a"]),
+            "b, c, d and 2 more is",
+        ),
+    ],
+)
+def test_differences_are_told(old, new, words):
+    told = build_manifests.difference(old, new)
+    assert words in told
+    assert bool(told) == bool(words)
+
+
+def test_a_description_is_of_contents(tmp_path):
+    for name in "abv":
+        (tmp_path / name).write_text(name)
+    paths = [str(tmp_path / name) for name in "ab"]
+    one = build_manifests.describe(paths, str(tmp_path / "v"), ["out/x"], {"seed": 1})
+    assert one["outputs"] == ["x"]
+    assert one["--seed"] == 1
+    assert one["inputs"][1]["sha256"] == hashlib.sha256(b"b").hexdigest()
+    assert one["inputs"][1]["bytes"] == 1
