@@ -12,8 +12,8 @@ ids, and copies of them. One gathers where documents begin and end: 16 bytes eac
 --deduplicate 150.
 
 Workers on other machines need Beam, NumPy, absl-py, tqdm and this folder on their
-PYTHONPATH. README.md has an image of that kind and commands for Dataflow, Flink and
-Spark, none of which we could run. The vocabulary travels with the steps.
+PYTHONPATH; the vocabulary travels with the steps. docs/beam.md has an image of that
+kind, commands for Dataflow, Flink and Spark, and the limits.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from absl import flags
@@ -37,57 +37,26 @@ import pretraining_flags
 from data import (
     corpus,
     corpus_places,
-    filesystem,
     pretraining,
     pretraining_records,
-    text_files,
     tokenization,
 )
 
 try:
     logging.disable(logging.WARNING)  # of what Beam misses and we do not need
     import apache_beam as beam
-    from apache_beam.io import filesystem as beam_filesystem
-    from apache_beam.io.filesystems import FileSystems
     from apache_beam.options import pipeline_options
+
+    import beam_files
 except ImportError:
     beam = None
 finally:
     logging.disable(logging.NOTSET)
 
-FLAGS = flags.FLAGS
-
 
 def define_flags() -> None:
     pretraining_flags.define()
     flags.adopt_module_key_flags(pretraining_flags)
-
-
-def open_file(path: str) -> IO[bytes]:
-    """Opens a file to read, also where Beam alone reaches (gs://, s3://, hdfs://)."""
-    if "://" not in path:
-        return text_files.open_local(path)
-    # Its suffix would have Beam unpack it, and `text_files` does.
-    as_it_is = beam_filesystem.CompressionTypes.UNCOMPRESSED
-    return FileSystems.open(path, compression_type=as_it_is)
-
-
-def find(patterns: str) -> list[str]:
-    """As `text_files.find`; where Beam alone reaches, a folder's name ends in /."""
-    names = [name.strip() for name in patterns.split(",") if name.strip()]
-    local = [name for name in names if "://" not in name]
-    found = text_files.find(",".join(local)) if local or not names else []
-    for name in set(names) - set(local):
-        is_folder = name.endswith("/")
-        (result,) = FileSystems.match([f"{name}**" if is_folder else name])
-        paths = [entry.path for entry in result.metadata_list if entry.size_in_bytes]
-        paths = [path for path in paths if not filesystem.is_hidden(path)]
-        if is_folder:
-            paths = [path for path in paths if path.endswith(text_files.SUFFIXES)]
-        if not paths:
-            raise FileNotFoundError(f"no file with text matches {name!r}")
-        found += paths
-    return sorted(set(found))
 
 
 def count(numbers: Mapping[str, int]) -> None:
@@ -120,7 +89,7 @@ class Tokenizer:
             file.write(self.vocabulary)
             file.flush()
             text = dataclasses.replace(self.text, vocab_file=file.name)
-            return pretraining_records.Reader(text, open_file)
+            return pretraining_records.Reader(text, beam_files.open_text)
 
     def __call__(self, chunk: corpus.Chunk) -> corpus_places.Numbered:
         tokens, counts = self._reader.read(chunk)
@@ -161,7 +130,7 @@ def build(
     listed, single = beam.pvalue.AsList, beam.pvalue.AsSingleton
     once = pipeline | "Once" >> beam.Create([None])
     deduplicate = values["deduplicate"]
-    how = (values["text_field"], deduplicate, open_file)
+    how = (values["text_field"], deduplicate, beam_files.open_text)
     files = (
         pipeline
         | "Files" >> beam.Create(inputs)
@@ -184,24 +153,6 @@ def build(
         | "Gather" >> beam.GroupByKey()
         | "Records" >> beam.FlatMap(make_records, settings)
     )
-
-
-def write(records: Any, outputs: tuple[str, ...], num_shards: int | None) -> str:
-    """Adds the writing of the files to the pipeline; returns how their names begin."""
-    prefix, suffix, template = outputs[0], "", ""
-    if num_shards:
-        template = "-SSSSS-of-NNNNN"
-        prefix, _, suffix = prefix.rpartition(f"-00000-of-{num_shards:05d}")
-    # The bytes are those of a TFRecord file already.
-    records | "Write" >> beam.io.WriteToText(
-        prefix,
-        suffix,
-        append_trailing_newlines=False,
-        num_shards=num_shards or 1,
-        shard_name_template=template,
-        coder=beam.coders.BytesCoder(),
-    )
-    return prefix
 
 
 def make_pipeline(arguments: list[str]) -> Any:
@@ -273,25 +224,27 @@ def main(arguments: list[str]) -> None:
             "pip install -r requirements-beam.txt"
         )
     start, values = time.perf_counter(), command_line.values()
-    inputs, outputs = find(FLAGS.input_file), pretraining_flags.output_files(values)
-    if len(outputs) > 1 and not FLAGS.num_output_shards:
+    inputs = beam_files.find(values["input_file"])
+    outputs = pretraining_flags.output_files(values)
+    if len(outputs) > 1 and not values["num_output_shards"]:
         raise ValueError(
             "--output_file must be one name, for several files with --num_output_shards"
         )
     pretraining_flags.check_outputs(outputs, inputs)
-    there = [path for path in outputs if FileSystems.exists(path)]
-    if there and not FLAGS.overwrite:
+    there = beam_files.exist(outputs)
+    if there and not values["overwrite"]:
         raise ValueError(
             f"{there[0]} exists; choose another --output_file or pass --overwrite"
         )
-    vocab = tokenization.load_vocab(FLAGS.vocab_file)
+    vocab = tokenization.load_vocab(values["vocab_file"])
     settings = pretraining_flags.make_settings(values, vocab)
-    vocabulary = pathlib.Path(FLAGS.vocab_file).read_bytes()
+    vocabulary = pathlib.Path(values["vocab_file"]).read_bytes()
     tokenizer = Tokenizer(pretraining_flags.make_text(values), vocabulary)
     pipeline = make_pipeline(arguments)
     records = build(pipeline, inputs, tokenizer, settings, values)
-    counts = run(pipeline, write(records, outputs, FLAGS.num_output_shards))
-    if FLAGS.deduplicate:
+    prefix = beam_files.write(records, outputs, values["num_output_shards"])
+    counts = run(pipeline, prefix)
+    if values["deduplicate"]:
         logging.info("left out %d repeated documents", counts["repeated"])
     pretraining_flags.show_summary(values, counts, time.perf_counter() - start)
 

@@ -8,7 +8,6 @@ import re
 import resource
 import struct
 import subprocess
-import types
 
 import pytest
 
@@ -82,7 +81,6 @@ def run_here(monkeypatch):
             name: str(value) if isinstance(value, os.PathLike) else value
             for name, value in flags.items()
         }
-        monkeypatch.setattr(module, "FLAGS", types.SimpleNamespace(**values))
         monkeypatch.setattr(command_line, "values", lambda: values)
         module.main(*arguments)
 
@@ -225,6 +223,20 @@ def test_text_that_cannot_be_used_is_refused(flags, tmp_path, run_here, name):
         run_here(create_pretraining_data_beam, [], **flags)
     assert "while running" not in str(caught.value)
     assert os.listdir(tmp_path / "out") == []
+
+
+@needs_beam
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_files_without_records_are_not_made(flags, tmp_path, run_here, overwrite):
+    flags |= {"dupe_factor": 1, "num_output_shards": 99, "overwrite": overwrite}
+    there = tmp_path / "out/a-00000-of-00099.tfrecord"
+    there.parent.mkdir()
+    if overwrite:
+        there.write_text("kept")
+    message = "every file needs a record, .* of 99 files got some; name fewer files"
+    with pytest.raises(ValueError, match=message):
+        run_here(create_pretraining_data_beam, [], **flags)
+    assert os.listdir(there.parent) == [there.name] * overwrite
 
 
 @needs_beam
