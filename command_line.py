@@ -77,6 +77,43 @@ def values():
     return {flag.name: flag.value for flag in script}
 
 
+def check_outputs(paths, inputs):
+    """Refuses files to write that would destroy others or are none.
+
+    Args:
+        paths: list of str, from --output_file.
+        inputs: list of the files that are read, None for those that are not given.
+
+    Raises:
+        ValueError: a file is an input or a folder.
+    """
+    sources = {os.path.realpath(path) for path in inputs if path}
+    for path in paths:
+        if os.path.realpath(path) in sources:
+            raise ValueError(f"{path} is an input file; choose another --output_file")
+        if os.path.isdir(path) or not os.path.basename(path):
+            raise ValueError(f"{path} is a folder; --output_file must name a file")
+
+
+def prepare_output(path, inputs, overwrite):
+    """Makes the folder of a file to write, unless a file would be lost.
+
+    Args:
+        path: str, the --output_file.
+        inputs: as in `check_outputs`.
+        overwrite: bool, whether the file may be there.
+
+    Raises:
+        ValueError: as `check_outputs`; or the file is there.
+    """
+    check_outputs([path], inputs)
+    if os.path.exists(path) and not overwrite:
+        raise ValueError(
+            f"{path} exists; choose another --output_file or pass --overwrite"
+        )
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+
+
 def define_text():
     """How text becomes ids."""
     flags.DEFINE_string("vocab_file", None, "WordPiece vocabulary, one entry a line.")

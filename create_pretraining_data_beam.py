@@ -230,7 +230,7 @@ def main(arguments: list[str]) -> None:
         raise ValueError(
             "--output_file must be one name, for several files with --num_output_shards"
         )
-    pretraining_flags.check_outputs(outputs, inputs)
+    command_line.check_outputs(outputs, [*inputs, values["vocab_file"]])
     there = beam_files.exist(outputs)
     if there and not values["overwrite"]:
         raise ValueError(

@@ -21,6 +21,7 @@ import common_flags
 
 from absl import flags, logging
 
+import command_line
 import inference
 import model_files
 import training
@@ -63,8 +64,8 @@ def define_flags():
     )
 
 
-def check_output(path, input_file, pooled, overwrite):
-    """Refuses an output file that would destroy something or cannot be written."""
+def check_output(path, pooled):
+    """Refuses an output file whose name does not say what --pooling makes of it."""
     ending = os.path.splitext(path)[1]
     if pooled and ending not in (".npy", ".jsonl"):
         raise ValueError(
@@ -76,15 +77,6 @@ def check_output(path, input_file, pooled, overwrite):
             f"--output_file={path}: an array needs --pooling, as lines differ in their "
             "numbers of tokens; without it JSON lines are written"
         )
-    if os.path.realpath(path) == os.path.realpath(input_file):
-        raise ValueError(f"{path} is the input file; choose another --output_file")
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; --output_file must name a file")
-    if os.path.exists(path) and not overwrite:
-        raise ValueError(
-            f"{path} exists; choose another --output_file or pass --overwrite"
-        )
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
 
 
 def parse_layers(text, num_layers):
@@ -105,9 +97,8 @@ def parse_layers(text, num_layers):
 
 
 def main():
-    check_output(
-        FLAGS.output_file, FLAGS.input_file, FLAGS.pooling is not None, FLAGS.overwrite
-    )
+    check_output(FLAGS.output_file, FLAGS.pooling is not None)
+    command_line.prepare_output(FLAGS.output_file, [FLAGS.input_file], FLAGS.overwrite)
     model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
     config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
     vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)

@@ -71,19 +71,6 @@ def define_flags() -> None:
     flags.DEFINE_bool("overwrite", False, "Replace an output file that exists.")
 
 
-def check_output(path: str, inputs: list[str], overwrite: bool) -> None:
-    """Refuses an output that would destroy something or cannot be written."""
-    if os.path.realpath(path) in map(os.path.realpath, inputs):
-        raise ValueError(f"{path} is an input file; choose another --output_file")
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; --output_file must name a file")
-    if os.path.exists(path) and not overwrite:
-        raise ValueError(
-            f"{path} exists; choose another --output_file or pass --overwrite"
-        )
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-
-
 def read_config(path: str) -> dict[str, Any]:
     """Sizes of a model, from bert_config.json or a Hugging Face config."""
     if huggingface_config.is_config(path):
@@ -145,7 +132,8 @@ def inspect(
 def main() -> None:
     files = filesystem.expand(FLAGS.input_file)
     if FLAGS.output_file:
-        check_output(FLAGS.output_file, files, FLAGS.overwrite)
+        inputs = [*files, FLAGS.vocab_file, FLAGS.bert_config_file]
+        command_line.prepare_output(FLAGS.output_file, inputs, FLAGS.overwrite)
     wanted = make_wanted(files, command_line.values())
     inspector = inspect(files, wanted, FLAGS.num_samples)
     report = inspector.report()

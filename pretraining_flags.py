@@ -3,15 +3,13 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from absl import flags, logging
 
 import command_line
-from data import masking, pretraining, pretraining_records
-
-_MUCH_UNKNOWN = 0.1  # of the tokens
+from data import masking, pretraining, pretraining_records, vocabulary_audit
 
 
 def define() -> None:
@@ -45,6 +43,10 @@ def define() -> None:
         "deduplicate", False, "Leave out documents with the text of an earlier one."
     )
     flags.DEFINE_string("text_field", "text", "JSON lines: the field with the text.")
+    _define_instances()
+
+
+def _define_instances() -> None:
     flags.DEFINE_bool(
         "do_whole_word_mask", False, "Choose whole words for masking, not pieces."
     )
@@ -92,6 +94,9 @@ def output_files(values: Mapping[str, Any]) -> tuple[str, ...]:
     paths = [path.strip() for path in names.split(",") if path.strip()]
     if not paths:
         raise ValueError(f"--output_file must name a file, got {names!r}")
+    for path in paths:
+        if not os.path.basename(path):
+            raise ValueError(f"{path} is a folder; --output_file must name a file")
     if count:
         if len(paths) > 1:
             raise ValueError(
@@ -108,14 +113,39 @@ def output_files(values: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def check_outputs(paths: Iterable[str], inputs: Iterable[str]) -> None:
-    """Refuses outputs that would destroy an input or cannot be written."""
-    sources = set(map(os.path.realpath, inputs))
+def check_outputs(paths: Sequence[str], inputs: Iterable[str]) -> None:
+    """Refuses outputs that this machine cannot write as a whole.
+
+    Args:
+        paths: of the record files.
+        inputs: files that are read, the vocabulary among them.
+
+    Raises:
+        ValueError: as `command_line.check_outputs`; or an output is on another machine,
+            or on another file system than the first.
+    """
     for path in paths:
-        if os.path.realpath(path) in sources:
-            raise ValueError(f"{path} is an input file; choose another --output_file")
-        if os.path.isdir(path):
-            raise ValueError(f"{path} is a folder; --output_file must name a file")
+        if "://" in path:
+            raise ValueError(
+                f"{path} is not on this machine; write the files here and copy them, "
+                "or use create_pretraining_data_beam.py"
+            )
+    command_line.check_outputs(paths, inputs)
+    # They are built beside the first and then renamed into their places.
+    for path in paths:
+        if _device(path) != _device(paths[0]):
+            raise ValueError(
+                f"{path} and {paths[0]} are on different file systems; name files on "
+                "one in --output_file, and move them later"
+            )
+
+
+def _device(path: str) -> int:
+    """The file system that a file is on or would be on."""
+    folder = os.path.dirname(os.path.abspath(path))
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    return os.stat(folder).st_dev
 
 
 def make_text(values: Mapping[str, Any]) -> pretraining_records.Text:
@@ -188,7 +218,7 @@ def show_summary(
         ("time", f"{seconds:.1f} s, {rate:,.0f} instances a second"),
     ):
         print(f"{name:<12} {value}")
-    if counts["unknown"] > _MUCH_UNKNOWN * counts["tokens"]:
+    if counts["unknown"] > vocabulary_audit.MUCH_UNKNOWN * counts["tokens"]:
         logging.warning(
             "%s of the tokens are [UNK]: is %s the vocabulary for this language, and "
             "--do_lower_case=%s right for it?",

@@ -6,10 +6,9 @@ See `data/inspection_checks.py`.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from data import inspection, inspection_checks
+from data import inspection, inspection_checks, vocabulary_audit
 
 _BUILD_AGAIN = inspection_checks.BUILD_AGAIN
-MUCH_UNKNOWN = 0.1  # of the tokens
 _FEW = 32  # records that may be of one class by chance
 _MASKING = {"mask": 0.8, "kept": 0.1, "random": 0.1}  # Devlin et al. 2018, section 3.1
 _MASKING_TOLERANCE = 0.05  # beyond five standard errors
@@ -130,8 +129,8 @@ def _vocabulary(
     share = tokens["unknown_share"]
     yield inspection_checks.Check(
         "[UNK]",
-        share <= MUCH_UNKNOWN,
-        f"at most {_percent(MUCH_UNKNOWN)} of the tokens unknown",
+        share <= vocabulary_audit.MUCH_UNKNOWN,
+        f"at most {_percent(vocabulary_audit.MUCH_UNKNOWN)} of the tokens unknown",
         _percent(share),
         f"{_BUILD_AGAIN} with a vocabulary for this language, and the right "
         "--do_lower_case",

@@ -7,6 +7,9 @@ from typing import Any
 
 from data import tokenization
 
+# Share of the tokens of a text that tells of a vocabulary for another language or case.
+MUCH_UNKNOWN = 0.1
+
 
 class Audit:
     """Adds up what becomes of words. Everything is weighted by how often they occur.

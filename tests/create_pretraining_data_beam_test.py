@@ -280,6 +280,8 @@ def test_errors_of_other_processes_end_in_a_sentence_too(flags, tmp_path):
         ({"output_file": "{}/a,{}/b"}, "must be one name"),
         ({"output_file": "{}/a.tfrecord"}, "a.tfrecord exists; .*--overwrite"),
         ({"output_file": "{}"}, "is a folder"),
+        ({"output_file": "{}/new/"}, "new/ is a folder"),
+        ({"output_file": str(VOCAB), "overwrite": True}, "vocab.txt is an input file"),
         ({"input_file": "nowhere://a/*"}, "nowhere://a"),
         ({"pre_segmented": True}, "--pre_segmented is for"),
         ({"vocab_file": "{}/a.tfrecord"}, "a.tfrecord lacks"),

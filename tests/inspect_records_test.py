@@ -197,6 +197,10 @@ def test_compressed_files_and_a_manifest_elsewhere(flags, built, tmp_path):
             {"input_file": "{}/text", "output_file": "{}/text"},
             "text is an input file; choose another --output_file",
         ),
+        (
+            {"vocab_file": "{}/text", "output_file": "{}/text"},
+            "text is an input file; choose another --output_file",
+        ),
     ],
 )
 def test_files_that_cannot_be_used(change, message, flags, tmp_path):

@@ -1,0 +1,45 @@
+"""What scripts have in common: which files they will not write."""
+
+import os
+
+import pytest
+
+import command_line
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder to work in, with a file of each kind."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("text")
+    (tmp_path / "link").symlink_to("in.txt")
+    (tmp_path / "old").write_text("kept")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["in.txt", "./in.txt", "{}/in.txt", "link"])
+def test_an_input_is_no_output(files, name):
+    for inputs in (["other", "in.txt"], [None, f"{files}/folder/../in.txt"]):
+        with pytest.raises(ValueError, match="is an input file; choose another --out"):
+            command_line.prepare_output(name.format(files), inputs, True)
+
+
+@pytest.mark.parametrize("name", ["folder", "folder/", "new/", "."])
+def test_a_folder_is_no_output(files, name):
+    with pytest.raises(ValueError, match=r"is a folder; --output_file must name a fil"):
+        command_line.check_outputs(["a", name], [])
+    assert not (files / "new").exists()
+
+
+def test_a_file_is_kept_or_replaced_as_asked(files):
+    with pytest.raises(ValueError, match="old exists; .* or pass --overwrite"):
+        command_line.prepare_output("old", ["in.txt"], False)
+    command_line.prepare_output("old", ["in.txt"], True)
+    assert (files / "old").read_text() == "kept"
+
+
+def test_the_folder_of_an_output_is_made(files):
+    command_line.prepare_output("x/y/new", [None], False)
+    assert os.listdir(files / "x/y") == []
+    command_line.prepare_output("new", [], False)
