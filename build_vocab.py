@@ -3,7 +3,7 @@ r"""Learns a WordPiece vocabulary, tells how one fits a text, or adds words to o
     python build_vocab.py --input_file='corpus/*.txt' --vocab_size=30522 \
         --output_file=vocab.txt
     python build_vocab.py --mode=audit --input_file='domain/*.txt' \
-        --vocab_file=vocab.txt --output_file=audit.json
+        --vocab_file=vocab.txt
     python build_vocab.py --mode=extend --input_file='domain/*.txt' \
         --vocab_file=vocab.txt --num_words=1000 --output_file=extended.txt
 
@@ -38,13 +38,13 @@ FLAGS = flags.FLAGS
 _EXAMPLES_ON_SCREEN = 10
 # How much larger a text is than its compressed file, for the progress shown.
 _GZIP_RATIO = 2.7
-# Flags without a default, and what needs them.
-_MODE_FLAGS = ("vocab_size", "vocab_file", "num_words")
+# Flags without a default that are needed, and those that are so or mean nothing.
 _NEEDED = {
-    "learn": ("vocab_size",),
+    "learn": ("vocab_size", "output_file"),
     "audit": ("vocab_file",),
-    "extend": ("vocab_file", "num_words"),
+    "extend": ("vocab_file", "num_words", "output_file"),
 }
+_MODE_FLAGS = ("vocab_size", "vocab_file", "num_words")
 
 
 def define_flags() -> None:
@@ -67,10 +67,21 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "output_file",
         None,
-        "File to write: the vocabulary, or the audit as JSON.",
-        required=True,
+        "File to write: the vocabulary, or the audit as JSON if you want it so.",
     )
     flags.DEFINE_bool("overwrite", False, "Replace an output file that exists.")
+    flags.DEFINE_integer(
+        "max_words",
+        500_000,
+        "Different words to keep count of. With more, the rarest are dropped; memory "
+        "grows to about 1 kB a word in learning.",
+        1000,
+    )
+    define_mode_flags()
+
+
+def define_mode_flags() -> None:
+    """What one or two modes take."""
     flags.DEFINE_integer(
         "vocab_size", None, "learn: entries, special tokens included.", 1
     )
@@ -106,13 +117,6 @@ def define_flags() -> None:
     )
     flags.DEFINE_integer(
         "num_examples", 100, "audit: entries of each list in the JSON file.", 0
-    )
-    flags.DEFINE_integer(
-        "max_words",
-        500_000,
-        "Different words to keep count of. With more, the rarest are dropped; memory "
-        "grows to about 1 kB a word in learning.",
-        1000,
     )
 
 
@@ -210,32 +214,22 @@ def extend(
 
 def check_flags(mode: str, values: Mapping[str, Any]) -> None:
     """Refuses flags that are missing for what is to be done, or mean nothing in it."""
-    for name, value in values.items():
-        is_needed = name in _NEEDED[mode]
-        if is_needed and value is None:
+    needed = _NEEDED[mode]
+    for name in needed:
+        if values[name] is None:
             raise ValueError(f"--mode={mode} needs --{name}")
-        if not is_needed and value is not None:
+    for name in _MODE_FLAGS:
+        if name not in needed and values[name] is not None:
             raise ValueError(f"--{name} means nothing with --mode={mode}; remove it")
-
-
-def prepare_output(path: str, inputs: list[str], overwrite: bool) -> None:
-    """Makes the folder of the output file, unless a file would be lost."""
-    if os.path.realpath(path) in map(os.path.realpath, inputs):
-        raise ValueError(f"{path} is an input file; choose another --output_file")
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; --output_file must name a file")
-    if os.path.exists(path) and not overwrite:
-        raise ValueError(
-            f"{path} exists; choose another --output_file or pass --overwrite"
-        )
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
 
 
 def main() -> None:
     mode, output_file = FLAGS.mode, FLAGS.output_file
-    check_flags(mode, {name: FLAGS[name].value for name in _MODE_FLAGS})
+    check_flags(mode, command_line.values())
     paths = text_files.find(FLAGS.input_file)
-    prepare_output(output_file, paths, FLAGS.overwrite)
+    if output_file:
+        inputs = [*paths, FLAGS.vocab_file]
+        command_line.prepare_output(output_file, inputs, FLAGS.overwrite)
     text = read_with_progress(paths, FLAGS.text_field)
     words_of = tokenization.BasicTokenizer(FLAGS.do_lower_case), FLAGS.max_words
     if mode == "learn":
@@ -259,9 +253,9 @@ def main() -> None:
         print(vocabulary_audit.table(fit.report(counts, _EXAMPLES_ON_SCREEN)))
         report = fit.report(counts, FLAGS.num_examples)
         output = json.dumps(report, indent=1, ensure_ascii=False).split("\n")
-    content = "".join(f"{line}\n" for line in output)
-    with filesystem.replacing(output_file) as file:
-        file.write(content.encode())
+    if output_file:
+        with filesystem.replacing(output_file) as file:
+            file.write("".join(f"{line}\n" for line in output).encode())
 
 
 if __name__ == "__main__":

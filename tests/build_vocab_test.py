@@ -127,6 +127,14 @@ def test_audit_is_plain_counting_even_if_words_are_dropped(audit, tmp_path):
     assert {name: few[name] for name in numbers} == numbers
 
 
+def test_audit_on_the_screen_only(audit, tmp_path):
+    shown = run(**audit)
+    audit["output_file"].unlink()
+    del audit["output_file"]
+    assert run(**audit) == shown
+    assert os.listdir(tmp_path) == []
+
+
 def test_json_lines_with_half_a_character(audit, learn, domain, tmp_path):
     path = tmp_path / "text.jsonl"
     path.write_text('{"text": "methylphenidate \\ud83d the \\ud83d the"}\n' * 2)
@@ -185,6 +193,7 @@ def spoil(flags, tmp_path, **changes):
         ({"vocab_size": 10**6}, ["at most", "1,000,000", "--min_frequency"]),
         ({"vocab_size": None}, ["--mode=learn needs --vocab_size"]),
         ({"vocab_file": VOCAB}, ["--vocab_file means nothing with --mode=learn"]),
+        ({"output_file": None}, ["--mode=learn needs --output_file"]),
         ({"output_file": b"precious"}, ["exists", "--overwrite"]),
         ({"output_file": CORPUS}, ["is an input file"]),
         ({"output_file": f"{CORPUS}/vocab.txt"}, [str(CORPUS)]),
@@ -206,6 +215,8 @@ def test_refusals_of_learning(learn, tmp_path, changes, words):
     [
         ({"vocab_file": None}, ["needs --vocab_file"]),
         ({"num_words": None}, ["needs --num_words"]),
+        ({"output_file": None}, ["--mode=extend needs --output_file"]),
+        ({"output_file": VOCAB, "overwrite": True}, ["vocab.txt is an input file"]),
         ({"num_words": 5000}, ["are asked for"]),
         (
             {"fill_unused": True, "vocab_file": WITHOUT_UNUSED},
