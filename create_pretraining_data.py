@@ -162,7 +162,7 @@ def main() -> None:
     vocab = tokenization.load_vocab(values["vocab_file"])
     inputs = text_files.find(values["input_file"])
     outputs = pretraining_flags.output_files(values)
-    pretraining_flags.check_outputs(outputs, inputs)
+    pretraining_flags.check_outputs(outputs, [*inputs, values["vocab_file"]])
     for path in outputs:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     settings = pretraining_flags.make_settings(values, vocab)

@@ -85,7 +85,7 @@ class Pool:
 
 def digest(document: text_files.Document) -> bytes:
     """Tells documents with other lines apart."""
-    text = "\n".join(document.lines).encode("utf-8", "surrogatepass")
+    text = "\n".join(document.lines).encode()
     return hashlib.blake2b(text, digest_size=DIGEST_BYTES).digest()
 
 

@@ -384,6 +384,15 @@ def test_an_input_file_is_never_overwritten(run, flags, tmp_path):
     assert path.read_text() == "One.\n\nTwo.\n"
 
 
+def test_the_vocabulary_is_never_overwritten(run, flags, tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(VOCAB.read_bytes())
+    flags |= {"vocab_file": path, "output_file": path, "overwrite": True}
+    with pytest.raises(ValueError, match=r"vocab\.txt is an input file"):
+        run(**flags)
+    assert path.read_bytes() == VOCAB.read_bytes()
+
+
 BAD_TEXTS = {
     "one document": (b"One.\nTwo.\n", "holds 1; separate documents by empty lines"),
     "no text": (b"\n \n", "holds 0; separate documents by empty lines"),
