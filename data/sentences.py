@@ -16,14 +16,16 @@ _BEFORE_NAMES = """
 """.split()  # noqa: SIM905 - a list of words is best read as words
 _OPENING = r"""["'‘“„«»(\[¿¡—-]"""
 _CLOSING = r"""["'’”“»«)\]]"""
-# Only where a run of marks begins: to try it from each of them would take time that
+# Begins with a set of characters, which the search for a match is quick for. A run of
+# marks counts from its first one only: to try it from each of them would take time that
 # grows with the square of its length.
 _ENDS = re.compile(
-    rf"(?<![.!?…\s])[.!?…]+{_CLOSING}*\s+(?={_OPENING}*[^\W_])|[。！？]+[”’」』）]*"
+    r"[.!?…。！？](?:"
+    rf"(?<=[.!?…])(?<![.!?…\s].)[.!?…]*{_CLOSING}*\s+(?={_OPENING}*([^\W_]))"
+    rf"|(?<=[。！？])[。！？]*[”’」』）]*(?={_OPENING}*([^\W_])|))"
 )
-_FIRST_LETTER = re.compile(rf"{_OPENING}*[^\W\d_]")
 _ABBREVIATION = re.compile(
-    rf"(?:^|\s|{_OPENING})(?:{'|'.join(map(re.escape, _BEFORE_NAMES))}|[^\W\d_])\.$"
+    rf"(?:^|\s|{_OPENING})(?:{'|'.join(map(re.escape, _BEFORE_NAMES))}|[^\W\d_])$"
 )
 _LONGEST_ABBREVIATION = 1 + max(map(len, _BEFORE_NAMES))
 
@@ -32,13 +34,14 @@ def split(text: str) -> list[str]:
     """The sentences of a paragraph, stripped; together they are the paragraph."""
     sentences, start = [], 0
     for match in _ENDS.finditer(text):
-        end = match.end()
-        follows = _FIRST_LETTER.match(text, end)
-        if follows and follows.group()[-1].islower():
+        marks, end = match.group(), match.end()
+        if (match.group(1) or match.group(2) or "").islower():
             continue
-        before = text[max(start, match.start() - _LONGEST_ABBREVIATION) : end].rstrip()
-        if _ABBREVIATION.search(before):
-            continue
+        if marks[0] == "." and marks[1:].isspace():
+            place = match.start()
+            before = text[max(start, place - _LONGEST_ABBREVIATION) : place]
+            if _ABBREVIATION.search(before):
+                continue
         sentences.append(text[start:end].strip())
         start = end
     rest = text[start:].strip()
