@@ -151,6 +151,14 @@ def choose(groups: np.ndarray, budgets: np.ndarray, keys: np.ndarray) -> np.ndar
     order = np.argsort(priorities, axis=1)
 
     is_chosen = np.zeros(shape, bool)  # by group, not by position
+    if sizes.max(initial=0) <= 1:  # all fit until the budget is used up
+        order = order[:, : budgets.max(initial=0)]
+        fits = np.arange(order.shape[1]) < budgets[:, None]
+        fits &= np.take_along_axis(sizes, order, axis=1) > 0
+        np.put_along_axis(is_chosen, order, fits, axis=1)
+        return is_candidate & np.take_along_axis(
+            is_chosen, np.maximum(groups, 0), axis=1
+        )
     left = budgets.copy()
     rows = np.arange(shape[0])
     for rank in range(groups.max(initial=-1) + 1):

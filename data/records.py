@@ -172,5 +172,7 @@ def encode(
             raise ValueError(
                 f"{name} must have shape {shape} in the records, got {rows.shape}"
             )
-        columns[name] = rows.reshape(len(rows), feature.size).astype(feature.dtype)
+        if rows.dtype.kind != "i" or feature.dtype != "int64":  # int32 will do, too
+            rows = rows.astype(feature.dtype)
+        columns[name] = rows.reshape(len(rows), feature.size)
     return record_format.encode(columns)
