@@ -193,6 +193,7 @@ def has_answers(
 
 def _read_question(entry: Any, paragraph: Paragraph, where: str) -> SquadExample:
     """A question without what training adds."""
+    qas_id = str(_get(entry, "id", (str, int), where))
     answers = None
     if "answers" in entry:
         answers = tuple(
@@ -200,7 +201,7 @@ def _read_question(entry: Any, paragraph: Paragraph, where: str) -> SquadExample
             for answer in _get(entry, "answers", list, where)
         )
     return SquadExample(
-        qas_id=str(_get(entry, "id", (str, int), where)),
+        qas_id=qas_id,
         question_text=_get(entry, "question", str, where),
         paragraph=paragraph,
         answers=answers,

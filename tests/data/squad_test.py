@@ -134,6 +134,11 @@ def test_number_of_answers_in_training(path):
             "'context' must be a string, got None",
         ),
         ('{"data": [{"paragraphs": [{"context": "x"}]}]}', "no 'qas'"),
+        (
+            '{"data": [{"paragraphs": [{"context": "x", "qas": [1]}]}]}',
+            r"qas\[0\]: expected an object with 'id', got 1",
+        ),
+        ('{"data": [{"paragraphs": [{"context": "x", "qas": [null]}]}]}', "got None"),
     ],
 )
 def test_what_is_no_squad_file(path, content, words):
