@@ -64,6 +64,7 @@ class OutputLayer(keras.layers.Layer):
     """x Wᵀ + b with W kept as [outputs, hidden_size], as the released checkpoints do.
 
     Used by the next sentence head (section 3.1, task 2) and the task heads (figure 4).
+    It computes in float32 under any policy: with the 8 bits of bfloat16, logits tie.
 
     Args:
         num_outputs: int.
@@ -71,11 +72,11 @@ class OutputLayer(keras.layers.Layer):
     Call arguments:
         x: float, [..., hidden_size].
     Returns:
-        float, [..., num_outputs], logits.
+        float32, [..., num_outputs], logits.
     """
 
     def __init__(self, num_outputs, stddev=0.02, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(dtype="float32", **kwargs)
         self.num_outputs, self.stddev = num_outputs, stddev
 
     def build(self, input_shape):

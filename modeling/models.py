@@ -79,7 +79,7 @@ class BertForPretraining(keras.Model):
         return {
             **outputs,
             "masked_lm_logits": tf.cast(masked_lm, tf.float32),
-            "next_sentence_logits": tf.cast(next_sentence, tf.float32),
+            "next_sentence_logits": next_sentence,
         }
 
 
@@ -111,7 +111,7 @@ class BertForSequenceClassification(keras.Model):
         outputs = self.bert(batch, training=training)
         pooled_output = self.dropout(outputs["pooled_output"], training=training)
         logits = self.classifier(pooled_output)
-        return {**outputs, "logits": tf.cast(logits, tf.float32)}
+        return {**outputs, "logits": logits}
 
 
 class BertForQuestionAnswering(keras.Model):
@@ -139,7 +139,7 @@ class BertForQuestionAnswering(keras.Model):
 
     def call(self, batch, training=False):
         outputs = self.bert(batch, training=training)
-        logits = tf.cast(self.squad(outputs["sequence_output"]), tf.float32)
+        logits = self.squad(outputs["sequence_output"])
         start_logits, end_logits = tf.unstack(logits, axis=-1)
         return {**outputs, "start_logits": start_logits, "end_logits": end_logits}
 
@@ -171,7 +171,7 @@ class BertForTokenClassification(keras.Model):
     def call(self, batch, training=False):
         outputs = self.bert(batch, training=training)
         x = self.dropout(outputs["sequence_output"], training=training)
-        return {**outputs, "logits": tf.cast(self.classifier(x), tf.float32)}
+        return {**outputs, "logits": self.classifier(x)}
 
 
 class BertForMultipleChoice(keras.Model):
@@ -209,4 +209,4 @@ class BertForMultipleChoice(keras.Model):
         outputs = self.bert(flat, training=training)
         x = self.dropout(outputs["pooled_output"], training=training)
         logits = tf.reshape(self.classifier(x), [rows, choices])
-        return {**outputs, "logits": tf.cast(logits, tf.float32)}
+        return {**outputs, "logits": logits}

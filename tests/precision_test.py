@@ -80,10 +80,30 @@ def test_products_are_bfloat16():
         for op in getattr(function, "get_operations", lambda: [])()
         if op.type in ("MatMul", "BatchMatMulV2")
     ]
-    # All but the product with one-hot segments, which belongs to the embeddings.
+    # All but the product with one-hot segments, which belongs to the embeddings, and
+    # that of the head.
     wide = [op.name for op in ops if op.outputs[0].dtype != tf.bfloat16]
     assert len(ops) > 20
-    assert len(wide) == 1 and "embeddings" in wide[0]
+    assert ["embeddings" in name for name in wide] == [True, False]
+    assert "seq_relationship" in wide[1]
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (models.BertForPretraining, "next_sentence_logits"),
+        (lambda config: models.BertForSequenceClassification(config, 3), "logits"),
+        (lambda config: models.BertForTokenClassification(config, 3), "logits"),
+        (models.BertForQuestionAnswering, "start_logits"),
+    ],
+)
+def test_logits_of_heads_are_not_rounded(make, name):
+    """In 8 bits many would be equal, and the best answer a matter of order."""
+    training.set_precision("bfloat16")
+    logits = make(CONFIG)(make_batch(0, rows=64))[name]
+    rounded = tf.cast(tf.cast(logits, tf.bfloat16), tf.float32)
+    assert logits.dtype == tf.float32
+    assert np.mean(logits == rounded) < 0.1
 
 
 def test_gradients_are_those_of_float32_but_for_rounding():
