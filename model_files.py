@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import pathlib
 import shutil
 
 from data import classification, targets, tokenization
@@ -140,11 +141,13 @@ def reorder_outputs(weights, labels, wanted):
     Args:
         weights: {TF1 name: np.ndarray}.
         labels: names of the outputs, in their order.
-        wanted: names in the order asked for. Upper and lower case are one.
+        wanted: names in the order asked for. Upper and lower case are one, unless the
+            names are the same without that.
     Returns:
         {TF1 name: np.ndarray}, or None if the names are not the same.
     """
-    labels, wanted = ([name.casefold() for name in x] for x in (labels, wanted))
+    if sorted(labels) != sorted(wanted):
+        labels, wanted = ([name.casefold() for name in x] for x in (labels, wanted))
     if sorted(labels) != sorted(wanted) or len(set(labels)) < len(labels):
         return None
     rows = [labels.index(name) for name in wanted]
@@ -191,6 +194,9 @@ def write_tf1(folder, weights, config, vocab_file, head):
         if rest and has_outputs:
             text = json.dumps(rest, indent=2, sort_keys=True) + "\n"
             (staged / _HEAD_FILE).write_text(text, "utf-8")
+        written = {path.name for path in staged.iterdir()}
+    for name in {"labels.json", _HEAD_FILE} - written:  # those of another model
+        (pathlib.Path(folder) / name).unlink(missing_ok=True)
 
 
 def fingerprint(path):

@@ -125,6 +125,20 @@ def test_labels_and_case_go_along(golden, tmp_path):
     assert head.labels == ("contradiction", "entailment", "neutral")
 
 
+def test_labels_of_a_model_that_is_overwritten_go(golden, tmp_path):
+    source = golden / "hf_tiny"
+    convert(source / "token_classification", tmp_path / "out", "tf1")
+    assert (tmp_path / "out/labels.json").exists()
+    assert (tmp_path / "out/head.json").exists()
+    (tmp_path / "out/notes.txt").write_text("mine")
+    convert(source / "pretraining_gelu", tmp_path / "out", "tf1")
+    assert model_files.find_head(str(tmp_path / "out")) == huggingface_config.Head()
+    convert(source / "classification", tmp_path / "out", "tf1")
+    head = model_files.find_head(str(tmp_path / "out"))
+    assert head.labels == ("contradiction", "entailment", "neutral")
+    assert (tmp_path / "out/notes.txt").exists()
+
+
 def test_case_of_a_run_of_ours(tmp_path):
     (tmp_path / "model.json").write_text('{"do_lower_case": false}')
     assert convert_checkpoint.find_lower_case(str(tmp_path)) is False

@@ -88,4 +88,8 @@ def test_outputs_are_reordered_by_name():
     assert moved["output_bias"].tolist() == [2, 0, 1]
     assert reorder(weights, ("a", "b", "c"), ("a", "b", "d")) is None
     assert reorder(weights, ("a", "b", "c"), ("a", "b")) is None
-    assert reorder(weights, ("a", "A", "c"), ("A", "a", "c")) is None  # which is which?
+    assert reorder(weights, ("a", "A", "c"), ("A", "a", "C")) is None  # which is which?
+    labels = ("US", "us", "c")
+    assert reorder(weights, labels, labels)["output_bias"].tolist() == [0, 1, 2]
+    moved = reorder(weights, labels, ("c", "us", "US"))
+    assert moved["output_bias"].tolist() == [2, 1, 0]
