@@ -76,11 +76,7 @@ class OwnTask:
         examples, lines = [], {}
         for line, number, cells in tables.read_columns(path, list(names.values())):
             row = {"guid": f"{split}-{number}", **dict(zip(names, cells, strict=True))}
-            if lines.setdefault(row["guid"], line) != line:
-                raise ValueError(
-                    f"{path}, line {line}: the id {row['guid']!r} is that of line "
-                    f"{lines[row['guid']]}, too; predictions would be told apart by it"
-                )
+            tables.note_id(path, line, row["guid"], lines)
             if "label" in row:
                 row["label"] = targets.parse(
                     f"{path}, line {line}",

@@ -6,6 +6,7 @@ quoting.
 """
 
 import dataclasses
+import itertools
 import pathlib
 
 from absl import logging
@@ -78,8 +79,8 @@ class Task:
         Raises:
             FileNotFoundError: the folder or the file is not there.
             ValueError: the task has no such split; an empty file, invalid UTF-8, too
-                few columns, an unknown label, no number or no row of the language; file
-                and line are named.
+                few columns, an unknown label, no number, an id that is there twice or
+                no row of the language; file and line are named.
         """
         if split not in self.layouts:
             raise ValueError(
@@ -87,10 +88,9 @@ class Task:
             )
         path = self._find(pathlib.Path(data_dir), split)
         layout, examples, languages, damaged = self.layouts[split], [], set(), 0
-        rows = tables.read_tsv(path, skip_blank=layout.is_damaged)
-        for number, (line, row) in enumerate(rows):
-            if number == 0 and layout.header:
-                continue
+        lines = {}
+        rows = enumerate(tables.read_tsv(path, skip_blank=layout.is_damaged))
+        for number, (line, row) in itertools.islice(rows, int(layout.header), None):
             if len(row) < layout.width and layout.is_damaged:
                 damaged += 1
                 continue
@@ -104,6 +104,7 @@ class Task:
                 if row[layout.language] != self.language:
                     continue
             examples.append(self._example(f"{path}, line {line}", split, number, row))
+            tables.note_id(path, line, examples[-1].guid, lines)
         if damaged:
             logging.warning(
                 "%s: left out %d rows that lack columns, %d are read",

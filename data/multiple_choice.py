@@ -77,8 +77,8 @@ class Task:
         Raises:
             FileNotFoundError: there is no such file.
             ValueError: a column is missing, a choice is empty, a label is not the
-                number of a choice, there are no rows, or what `tables` raises; file
-                and line are named.
+                number of a choice, an id is there twice (unless in training), there
+                are no rows, or what `tables` raises; file and line are named.
         """
         path = pathlib.Path(path)
         rows = self.read_rows(path)
@@ -90,11 +90,14 @@ class Task:
             columns.append(self.guid)
         if split != "test":
             columns.append(self.label)
-        examples = []
+        examples, lines = [], {}
         rows = itertools.chain(first, rows)
         for line, number, cells in tables.select(path, rows, columns):
             row = {self.guid: f"{split}-{number}"}
             row |= dict(zip(columns, cells, strict=True))
+            # ARCT's train-w-swap-full.txt has every id twice, its warrants swapped.
+            if split != "train":
+                tables.note_id(path, line, row[self.guid], lines)
             examples.append(self._example(f"{path}, line {line}", row, choices))
         if not examples:
             raise ValueError(f"{path} has no rows below its header")

@@ -192,6 +192,21 @@ def select(
         yield line, number, [row[index] for index in indices]
 
 
+def note_id(
+    path: str | pathlib.Path, line: int, name: str, lines: dict[str, int]
+) -> None:
+    """Adds the line of an id to `lines`.
+
+    Raises:
+        ValueError: another line has the same.
+    """
+    if lines.setdefault(name, line) != line:
+        raise ValueError(
+            f"{path}, line {line}: the id {name!r} is that of line {lines[name]}, too; "
+            "predictions would be told apart by it"
+        )
+
+
 def read_columns(
     path: str | pathlib.Path, columns: Sequence[str]
 ) -> Iterator[tuple[int, int, list[str]]]:

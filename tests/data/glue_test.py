@@ -268,6 +268,8 @@ def test_a_byte_order_mark_is_not_part_of_the_first_cell(tmp_path):
         (MNLI_HEADER + MNLI_ROW.format("netural"), "line 2: unknown label 'netural'; "
          "there are 'contradiction', 'entailment', 'neutral'; did you mean 'neutral'"),
         (MNLI_HEADER + "\n" + MNLI_ROW.format("neutral"), "line 2 is empty but rows"),
+        (MNLI_HEADER + 2 * MNLI_ROW.format("neutral"), "line 3: the id 'train-7' is "
+         "that of line 2, too"),
     ],
 )  # fmt: skip
 def test_errors_say_where(tmp_path, content, message):

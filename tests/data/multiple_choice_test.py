@@ -118,6 +118,7 @@ def spoiled(row, column, cell):
         (spoiled(0, "ending1", "end1"), "line 1: no column 'ending1'"),
         (swag_rows(0), "line 1: no column 'ending0'"),
         (swag_rows(1), "line 1: no column 'ending1'"),
+        (spoiled(2, "", "7"), "line 3: the id '7' is that of line 2, too"),
         (swag_rows()[:1], "has no rows below its header"),
         ([["a sentence"], ["another"]], "line 1: no column 'sent1'"),
     ],
@@ -126,6 +127,12 @@ def test_bad_rows_are_refused(tmp_path, rows, message):
     path = write_csv(tmp_path / "val.csv", rows)
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))}.*{message}"):
         read("swag", path)
+
+
+def test_ids_of_a_training_set_may_be_there_twice(tmp_path):
+    """As in ARCT's train-w-swap-full.txt; nothing is predicted for them."""
+    path = write_csv(tmp_path / "train.csv", spoiled(2, "", "7"))
+    assert [example.guid for example in read("swag", path, "train")] == ["7", "7"]
 
 
 def test_bad_files_are_refused(tmp_path):
@@ -197,7 +204,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("task", "file", "rows", "choices"), PUBLISHED)
 def test_published_files_are_read_whole(shared, task, file, rows, choices):
-    split = "test" if "only-data" in file else "dev"
+    split = "test" if "only-data" in file else "train" if "train" in file else "dev"
     examples = read(task, shared / "data" / file, split)
     assert len(examples) == rows
     assert {len(example.pairs) for example in examples} == {choices}
