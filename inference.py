@@ -1,7 +1,9 @@
 """Loading a model's weights, and running it over data sets without dropout."""
 
+import contextlib
 import os
 
+import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
@@ -13,6 +15,17 @@ from modeling import checkpoint
 
 BEST = "best"  # folder of the best checkpoint within the run's
 INPUTS = ("input_ids", "input_mask", "segment_ids")
+
+
+@contextlib.contextmanager
+def float32_models():
+    """Models made in it compute in float32, whatever --precision the training had."""
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("float32")
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(policy)
 
 
 def load(model, path, skip_mismatched_heads=False, output_dir=None):

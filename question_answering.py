@@ -92,6 +92,7 @@ class Predictor:
             yield from zip(starts.numpy(), ends.numpy(), strict=True)
 
 
+@inference.float32_models()
 def load(model_dir, threshold=None):
     """The Predictor of an output folder of run_squad.py, with the run's settings.
 

@@ -44,6 +44,7 @@ class Run:
     vocab_file: str
     init_checkpoint: str | None
 
+    @inference.float32_models()
     def load_model(self):
         """The models.BertForTokenClassification of the run.
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import keras
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -166,3 +167,16 @@ def test_outputs_of_other_names_stay_and_are_said(shuffled, tmp_path, caplog):
     checkpoint.load(plain, str(shuffled))
     for ours, theirs in zip(model.weights, plain.weights, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+def test_models_of_finished_runs_compute_in_float32(tmp_path):
+    policy = keras.config.dtype_policy()
+    training.set_precision("bfloat16")
+    try:
+        with inference.float32_models():
+            model = models.BertForSequenceClassification(CONFIG, 2)
+        assert keras.config.dtype_policy().name == "mixed_bfloat16"
+    finally:
+        keras.config.set_dtype_policy(policy)
+    outputs = model({"input_ids": tf.constant([[1, 2]])})
+    assert outputs["sequence_output"].dtype == tf.float32

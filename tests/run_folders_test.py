@@ -1,0 +1,53 @@
+"""What a run's folder holds in the end, and what is refused of it; all the scripts."""
+
+import pytest
+
+from tests import scripts, squad_files
+
+
+@pytest.fixture
+def flags_of(golden, tmp_path):
+    """Function of a script, giving flags of a short training of it."""
+    good = squad_files.question("good", ("ada", 6))
+    questions = squad_files.write(tmp_path / "q.json", *[("it is ada", [good])] * 3)
+    words = tmp_path / "words.txt"
+    words.write_text("ada B-PER\nsleeps O\n\nshe O\nsleeps O\n\n" * 4)
+    endings = ",sent1,sent2,ending0,ending1,label\n" + "1,a,b,c,d,0\n2,a,b,c,d,1\n" * 3
+    for name in ("train.csv", "val.csv"):
+        (tmp_path / name).write_text(endings)
+    (tmp_path / "own").mkdir()
+    for name in ("train.tsv", "dev.tsv", "test.tsv"):
+        (tmp_path / "own" / name).write_text(
+            "text\tlabel\n" + "a dog\tyes\na cat\tno\n" * 4
+        )
+    common = {
+        "init_checkpoint": golden / "tiny_tf1/bert_model.ckpt",
+        "max_seq_length": 16,
+        "train_batch_size": 2,
+        "num_train_epochs": 2,
+        "output_dir": tmp_path / "out",
+        "do_train": True,
+    }
+    own = {
+        "run_classifier": {"task_name": "own", "data_dir": tmp_path / "own"},
+        "run_ner": {"train_file": words, "dev_file": words, "test_file": words},
+        "run_squad": {
+            "train_file": questions,
+            "predict_file": questions,
+            "max_query_length": 8,
+            "doc_stride": 4,
+        },
+        "run_swag": {"task_name": "swag", "data_dir": tmp_path},
+    }
+    return lambda script: common | own[script]
+
+
+SCRIPTS = ["run_classifier", "run_ner", "run_squad", "run_swag"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_training_in_bfloat16_is_exported(flags_of, tmp_path, script):
+    flags = flags_of(script) | {"precision": "bfloat16", "do_export": True}
+    scripts.succeed(f"{script}.py", **flags)
+    assert (tmp_path / "out/export/1/saved_model.pb").is_file()
