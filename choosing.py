@@ -35,7 +35,7 @@ class Run:
         do_lower_case: bool.
         max_seq_length: int, of a choice with its context.
         vocab_file: str.
-        init_checkpoint: str or None, what the run started from.
+        init_checkpoint: str or None, the weights if the run has not trained.
     """
 
     model_dir: str
@@ -51,10 +51,12 @@ class Run:
         """The models.BertForMultipleChoice of the run.
 
         Raises:
-            ValueError: there are no weights.
+            ValueError: there are no weights, or they lack the head.
         """
         model = models.BertForMultipleChoice(self.config)
-        inference.load_trained(model, self.model_dir, self.init_checkpoint)
+        inference.load_trained(
+            model, self.model_dir, self.init_checkpoint, complete=True
+        )
         return model
 
 
@@ -72,7 +74,7 @@ def read_run(model_dir):
         identity["do_lower_case"],
         settings["max_seq_length"],
         os.path.join(model_dir, "vocab.txt"),
-        settings["init_checkpoint"],
+        run_directory.weights_of_untrained(settings),
     )
 
 

@@ -1,6 +1,7 @@
 """Loading a model's weights, and running it over data sets without dropout."""
 
 import contextlib
+import json
 import os
 
 import keras
@@ -14,6 +15,7 @@ from data import features
 from modeling import checkpoint
 
 BEST = "best"  # folder of the best checkpoint within the run's
+VALIDATION_FILE = "validation.jsonl"  # what --keep_best has compared, a line a step
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
@@ -65,26 +67,71 @@ def _in_order_of(output_dir, weights, path):
     return weights if moved is None else moved
 
 
-def load_trained(model, output_dir, init_checkpoint=None):
-    """Loads what to evaluate: the best checkpoint of a run, else its latest, else...
+def find_trained(output_dir, init_checkpoint=None):
+    """What to evaluate: the best checkpoint of a run, else its latest, else...
+
+    Training that goes on without --keep_best makes the best checkpoint a thing of the
+    past: then it is the latest one.
 
     Args:
-        model: keras.Model.
         output_dir: str, folder of the run.
         init_checkpoint: str or None, taken if there is no checkpoint in the folder.
     Returns:
-        int, updates behind these weights.
+        str, path of weights.
     Raises:
         ValueError: there is none of them.
     """
-    best = os.path.join(output_dir, BEST)
-    path = checkpoint.latest(best) or checkpoint.latest(output_dir) or init_checkpoint
+    best = checkpoint.latest(os.path.join(output_dir, BEST))
+    latest = checkpoint.latest(output_dir)
+    if best and latest:
+        step, compared = checkpoint.global_step(latest), _last_validated(output_dir)
+        if compared < step:
+            logging.warning(
+                "%s is the best up to step %d only, so it is passed over for that of "
+                "step %d; --do_train --keep_best compares them",
+                best,
+                compared,
+                step,
+            )
+            best = None
+    path = best or latest or init_checkpoint
     if not path:
         raise ValueError(
             f"there is no checkpoint in {output_dir} and no --init_checkpoint; train "
             "first (--do_train) or give one"
         )
+    return path
+
+
+def _last_validated(output_dir):
+    """int, the last step that --keep_best has compared."""
+    path = os.path.join(output_dir, VALIDATION_FILE)
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding="utf-8") as file:
+        return max((json.loads(line)["step"] for line in file), default=0)
+
+
+def load_trained(model, output_dir, init_checkpoint=None, complete=False):
+    """Loads what to evaluate.
+
+    Args:
+        model: keras.Model.
+        output_dir: str, folder of the run.
+        init_checkpoint: str or None, taken if there is no checkpoint in the folder.
+        complete: bool, refuse weights that lack the head.
+    Returns:
+        int, updates behind these weights.
+    Raises:
+        ValueError: there is no checkpoint, see `find_trained`; or it is not complete.
+    """
+    path = find_trained(output_dir, init_checkpoint)
     report = load(model, path, output_dir=output_dir)
+    if report.fresh and complete:
+        raise ValueError(
+            f"{output_dir} is of a run that was not trained: {', '.join(report.fresh)} "
+            f"not in {path}; train first (--do_train)"
+        )
     if report.fresh:
         logging.warning(
             "%s: not in %s, so what follows is that of an untrained head",

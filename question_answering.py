@@ -107,7 +107,9 @@ def load(model_dir, threshold=None):
     model = models.BertForQuestionAnswering(
         config_lib.BertConfig.from_dict(identity["config"])
     )
-    inference.load_trained(model, model_dir, settings["init_checkpoint"])
+    inference.load_trained(
+        model, model_dir, run_directory.weights_of_untrained(settings), complete=True
+    )
     if threshold is None:
         threshold = squad_results.read_threshold(model_dir)
     if threshold is None:

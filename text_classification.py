@@ -33,7 +33,7 @@ class Run:
         max_seq_length: int.
         document_stride: int, 0 if longer texts are cut.
         vocab_file: str.
-        init_checkpoint: str or None, what the run started from.
+        init_checkpoint: str or None, the weights if the run has not trained.
     """
 
     model_dir: str
@@ -51,12 +51,14 @@ class Run:
         """The models.BertForSequenceClassification of the run.
 
         Raises:
-            ValueError: there are no weights.
+            ValueError: there are no weights, or they lack the head.
         """
         model = models.BertForSequenceClassification(
             self.config, classifier_tasks.num_outputs(self.labels)
         )
-        inference.load_trained(model, self.model_dir, self.init_checkpoint)
+        inference.load_trained(
+            model, self.model_dir, self.init_checkpoint, complete=True
+        )
         return model
 
 
@@ -76,7 +78,7 @@ def read_run(model_dir):
         settings["max_seq_length"],
         settings.get("document_stride", 0),
         os.path.join(model_dir, "vocab.txt"),
-        settings["init_checkpoint"],
+        run_directory.weights_of_untrained(settings),
     )
 
 

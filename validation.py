@@ -27,7 +27,7 @@ class Validation:
     def __init__(self, output_dir, evaluate, metric, patience):
         self.output_dir, self.evaluate = output_dir, evaluate
         self.metric, self.patience = metric, patience
-        self._path = os.path.join(output_dir, "validation.jsonl")
+        self._path = os.path.join(output_dir, inference.VALIDATION_FILE)
 
     def after_checkpoint(self, trainer):
         """Evaluates the checkpoint just written or resumed from, once.

@@ -32,7 +32,7 @@ class Run:
         max_seq_length: int, of a window; longer sentences have several.
         document_context: bool, the windows were filled with the sentences around.
         vocab_file: str.
-        init_checkpoint: str or None, what the run started from.
+        init_checkpoint: str or None, the weights if the run has not trained.
     """
 
     model_dir: str
@@ -49,10 +49,12 @@ class Run:
         """The models.BertForTokenClassification of the run.
 
         Raises:
-            ValueError: there are no weights.
+            ValueError: there are no weights, or they lack the head.
         """
         model = models.BertForTokenClassification(self.config, len(self.labels))
-        inference.load_trained(model, self.model_dir, self.init_checkpoint)
+        inference.load_trained(
+            model, self.model_dir, self.init_checkpoint, complete=True
+        )
         return model
 
 
@@ -71,7 +73,7 @@ def read_run(model_dir):
         settings["max_seq_length"],
         settings["document_context"],
         os.path.join(model_dir, "vocab.txt"),
-        settings["init_checkpoint"],
+        run_directory.weights_of_untrained(settings),
     )
 
 

@@ -68,9 +68,15 @@ def test_the_best_checkpoint_comes_before_the_latest_and_the_initial(tmp_path):
         write(out / f"model.ckpt-{step}", step)
     assert inference.load_trained(model, str(out), initial) == 7
     write(out / "best/model.ckpt-5", 5)
+    for steps, expected in (((5, 7), 5), ((5,), 7), ((), 7)):  # those compared
+        lines = "".join(f'{{"step": {step}}}\n' for step in steps)
+        (out / "validation.jsonl").write_text(lines)
+        assert inference.load_trained(model, str(out), initial) == expected
+        for weight in model.weights:
+            assert (weight.numpy() == expected).all()
+    for path in (out / "checkpoint", *out.glob("model.ckpt-*")):
+        path.unlink()
     assert inference.load_trained(model, str(out), initial) == 5
-    for weight in model.weights:
-        assert (weight.numpy() == 5).all()
 
 
 def test_an_untrained_head_is_said(tmp_path, caplog):
@@ -84,6 +90,12 @@ def test_an_untrained_head_is_said(tmp_path, caplog):
         )
     (message,) = [record.getMessage() for record in caplog.records]
     assert "output_weights" in message and "untrained head" in message
+    with pytest.raises(
+        ValueError, match="not trained: output_weights, output_bias not"
+    ):
+        inference.load_trained(
+            model, str(tmp_path / "out"), str(tmp_path / "encoder.ckpt"), complete=True
+        )
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 5])
@@ -169,7 +181,7 @@ def test_outputs_of_other_names_stay_and_are_said(shuffled, tmp_path, caplog):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
 
 
-def test_models_of_finished_runs_compute_in_float32(tmp_path):
+def test_models_of_finished_runs_compute_in_float32():
     policy = keras.config.dtype_policy()
     training.set_precision("bfloat16")
     try:

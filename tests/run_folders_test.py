@@ -1,7 +1,16 @@
 """What a run's folder holds in the end, and what is refused of it; all the scripts."""
 
+import json
+import shutil
+
 import pytest
 
+import choosing
+import question_answering
+import run_directory
+import run_glue
+import text_classification
+import word_tagging
 from tests import scripts, squad_files
 
 
@@ -51,3 +60,40 @@ def test_a_training_in_bfloat16_is_exported(flags_of, tmp_path, script):
     flags = flags_of(script) | {"precision": "bfloat16", "do_export": True}
     scripts.succeed(f"{script}.py", **flags)
     assert (tmp_path / "out/export/1/saved_model.pb").is_file()
+
+
+def test_a_trained_run_without_its_checkpoints_is_no_model(tmp_path, golden):
+    config = json.loads((golden / "tiny_tf1/bert_config.json").read_text())
+    identity = {"config": config, "do_lower_case": True, "labels": ["a", "b"]}
+    identity |= {"label_type": "class", "task": "swag"}
+    settings = dict.fromkeys(
+        ("max_seq_length", "doc_stride", "max_query_length", "n_best_size"), 16
+    )
+    settings |= {"max_answer_length": 9, "version_2_with_negative": False}
+    settings |= {"document_context": False, "null_score_diff_threshold": 0.0}
+    settings["init_checkpoint"] = str(golden / "tiny_tf1/bert_model.ckpt")
+    shutil.copy(golden / "tiny_tf1/vocab.txt", tmp_path)
+    modules = (text_classification, word_tagging, question_answering, choosing)
+    for script, module in zip(SCRIPTS, modules, strict=True):
+        run_directory.write_json(tmp_path / "model.json", identity | {"script": script})
+        for do_train, words in ((True, "no checkpoint in"), (False, "not trained")):
+            run_directory.write_json(
+                tmp_path / "settings.json", settings | {"do_train": do_train}
+            )
+            with pytest.raises(ValueError, match=words):
+                module.load(str(tmp_path))
+
+
+def test_a_training_that_was_killed_is_ended_before_run_glue_predicts(tmp_path):
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-0"\n')
+    done = []
+
+    class Runner:
+        def run(self, row, task, changes):
+            done.append((row["task"], task, *changes))
+            text = "id\tlabel\tscore\n0\tentailment\t0.9\n"
+            (tmp_path / "predictions.tsv").write_text(text)
+
+    row = {"task": "mnli", "folder": tmp_path}
+    assert run_glue.predictions(Runner(), row, "ax", "test") == ["entailment"]
+    assert done == [("mnli", "mnli", "do_train"), ("mnli", "ax", "do_predict")]
