@@ -31,7 +31,6 @@ import glue_results
 import glue_runs
 import run_directory
 from data import glue
-from modeling import checkpoint
 
 FLAGS = flags.FLAGS
 
@@ -211,9 +210,9 @@ def predictions(runner, row, name, split):
     suffix = classifier_tasks.suffix(split)
     path = os.path.join(row["folder"], f"predictions{suffix}.tsv")
     if not os.path.exists(path):
-        if checkpoint.latest(row["folder"]) is None:
-            # Removed when another run was ahead; it comes to the same weights again.
-            runner.run(row, row["task"], {"do_train": True})
+        # Its checkpoints may be gone, as another run was ahead, or half made again when
+        # it was killed. It comes to the same weights, or has them already.
+        runner.run(row, row["task"], {"do_train": True})
         runner.run(row, name, {"do_predict": True})
     return glue_results.predictions(path, glue.find_task(name).kind)
 
