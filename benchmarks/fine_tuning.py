@@ -5,9 +5,10 @@
 
 Each run is a command that could be typed by hand (it is shown, and kept in the run's
 folder). Runs that are done are not done again and killed ones are resumed, so the
-command may be stopped and repeated; a part of the runs is chosen with --tasks and
---seeds. Where a data set has no dev part that may be had, one is cut off: the last
-articles of SQuAD, the last documents of WikiGold. DATA holds
+command may be stopped and repeated, but a folder where another command ran is refused;
+a part of the runs is chosen with --tasks and --seeds. Where a data set has no dev part
+that may be had, one is cut off: the last articles of SQuAD, the last documents of
+WikiGold. DATA holds
 
     glue/{CoLA,MRPC,RTE,SST-2,STS-B,WNLI}   GLUE's TSV folders
     squad/dev-v1.1.part.json, dev-v2.0.part.json    SQuAD, some articles of the dev sets
@@ -17,15 +18,17 @@ and BANKING77 is in sample_data. Writes table.md and table.jsonl.
 """
 
 import dataclasses
+import itertools
 import json
 import pathlib
-import resource
-import statistics
+import re
 import subprocess
 import sys
 import time
 
 from absl import app, flags
+
+from benchmarks import tables
 
 FLAGS = flags.FLAGS
 ROOT = pathlib.Path(__file__).parent.parent
@@ -81,7 +84,7 @@ TASKS = {
     "cola": Task(
         "CoLA",
         classifier("cola", "{data}/glue/CoLA", "--num_train_epochs=2"),
-        {"Matthews": "eval_matthews_corrcoef"},
+        {"Matthews": "eval_matthews_correlation"},
     ),
     "wnli": Task(
         "WNLI",
@@ -163,9 +166,10 @@ def prepare(data: pathlib.Path, prepared: pathlib.Path) -> None:
     """Writes the parts of data sets that are not files of their own."""
     (prepared / "SST-2").mkdir(parents=True, exist_ok=True)
     for name, count in (("train", 5000), ("dev", None), ("test", None)):
-        lines = (data / f"glue/SST-2/{name}.tsv").read_text("utf-8").splitlines(True)
-        part = lines[: None if count is None else 1 + count]
-        (prepared / f"SST-2/{name}.tsv").write_text("".join(part), "utf-8")
+        # Only b"\n" ends a row: there are other line ends of Unicode within.
+        lines = (data / f"glue/SST-2/{name}.tsv").read_bytes().split(b"\n")
+        part = lines if count is None else [*lines[: 1 + count], b""]
+        (prepared / f"SST-2/{name}.tsv").write_bytes(b"\n".join(part))
     text = (data / "ner/wikigold/wikigold.train.txt").read_text("utf-8")
     # A -DOCSTART- line starts every document but the first.
     documents = text.split("-DOCSTART-")
@@ -184,6 +188,31 @@ def prepare(data: pathlib.Path, prepared: pathlib.Path) -> None:
             path.write_text(json.dumps({**whole, "data": articles}), "utf-8")
 
 
+def check(name: str, seed: str, folder: pathlib.Path) -> None:
+    """Refuses a folder of another command; folders of data may have moved."""
+    typed = folder / "command.txt"
+    if not typed.exists():
+        return
+    command = " ".join(make_command(name, seed, "{output}"))
+    pattern = r"\S+".join(map(re.escape, re.split(r"\{\w+\}", command)))
+    there = typed.read_text("utf-8").strip()
+    if not re.fullmatch(pattern, there):
+        raise SystemExit(
+            f"{folder} holds a run of another command ({there}); delete it, or give "
+            "another --output_dir"
+        )
+
+
+def make_command(name: str, seed: str, folder: pathlib.Path | str) -> list[str]:
+    """The words of a run's command, with the names of folders of data left open."""
+    return [
+        *TASKS[name].command.split(),
+        f"--init_checkpoint={FLAGS.init_checkpoint}",
+        f"--output_dir={folder}",
+        f"--seed={seed}",
+    ]
+
+
 def run(command: list[str], folder: pathlib.Path) -> None:
     """Runs a command and keeps beside its output what it took."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -191,20 +220,14 @@ def run(command: list[str], folder: pathlib.Path) -> None:
     resumed = typed.exists()
     typed.write_text(" ".join(command) + "\n", "utf-8")
     print(" ".join(command), flush=True)
-    before, start = cpu_seconds(), time.time()
+    before, start = tables.cpu_seconds(), time.time()
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
     took = {
         "wall_seconds": time.time() - start,
-        "cpu_seconds": cpu_seconds() - before,
+        "cpu_seconds": tables.cpu_seconds() - before,
         "resumed": resumed,  # then the times are those of the last part only
     }
     (folder / "time.json").write_text(json.dumps(took), "utf-8")
-
-
-def cpu_seconds() -> float:
-    """What the processes started so far have used."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def row(name: str, seeds: list[str], output_dir: pathlib.Path) -> dict:
@@ -226,32 +249,11 @@ def row(name: str, seeds: list[str], output_dir: pathlib.Path) -> dict:
     }
 
 
-def table(rows: list[dict]) -> str:
-    """Markdown: mean and sample standard deviation of every score."""
-    lines = ["| task | mean ± sd | CPU minutes a seed |", "| --- | --- | --- |"]
-    for row in rows:
-        scores = ", ".join(
-            f"{name} {mean_and_spread(values)}"
-            for name, values in row["scores"].items()
-        )
-        minutes = mean_and_spread(row["cpu_minutes"]).split()[0]
-        lines.append(f"| {row['what']} | {scores} | {minutes} |")
-    return "\n".join(lines) + "\n"
-
-
-def mean_and_spread(values: list[float]) -> str:
-    if not values:
-        return "?"
-    spread = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.1f} ± {spread:.1f}"
-
-
 def main(_: list[str]) -> None:
-    data, output = (
-        pathlib.Path(FLAGS.data_dir).resolve(),
-        pathlib.Path(FLAGS.output_dir),
-    )
-    output = output.resolve()
+    data = pathlib.Path(FLAGS.data_dir).resolve()
+    output = pathlib.Path(FLAGS.output_dir).resolve()
+    for name, seed in itertools.product(FLAGS.tasks, FLAGS.seeds):
+        check(name, seed, output / name / seed)
     prepared = output / "prepared"
     prepare(data, prepared)
     folders = {"data": data, "sample": ROOT / "sample_data", "prepared": prepared}
@@ -261,18 +263,13 @@ def main(_: list[str]) -> None:
             folder = output / name / seed
             if (folder / "time.json").exists():
                 continue
-            command = TASKS[name].command.format(**folders).split()
-            command += [
-                f"--init_checkpoint={FLAGS.init_checkpoint}",
-                f"--output_dir={folder}",
-                f"--seed={seed}",
-            ]
-            run(command, folder)
+            command = make_command(name, seed, folder)
+            run([word.format(**folders) for word in command], folder)
         rows.append(row(name, FLAGS.seeds, output))
-        (output / "table.md").write_text(table(rows), "utf-8")
+        (output / "table.md").write_text(tables.markdown(rows), "utf-8")
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         (output / "table.jsonl").write_text(lines, "utf-8")
-    print(table(rows))
+    print(tables.markdown(rows))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ the original BERT does not; the numbers that the seeds draw; and that the one se
 of WikiGold beyond 128 pieces is cut off, where ours has another window for the rest.
 
 Every seed is a process, as every one of ours is, and becomes a line of --output_file;
-those that are there are not run again. Then a table like the first command's is shown.
+those that are there with the same settings are not run again. Then a table like the
+first command's is shown.
 """
 
 import argparse
@@ -25,8 +26,6 @@ import multiprocessing
 import os
 import pathlib
 import random
-import resource
-import statistics
 import time
 from collections.abc import Callable, Iterator
 
@@ -34,6 +33,7 @@ import torch
 import tqdm
 import transformers
 
+from benchmarks import tables
 from data import conll
 from metrics import ner
 
@@ -65,7 +65,7 @@ class Task:
 
 def read_sst(folder: pathlib.Path, split: str) -> tuple[list[str], list[str]]:
     """Sentences and their labels."""
-    lines = (folder / f"SST-2/{split}.tsv").read_text("utf-8").splitlines()[1:]
+    lines = (folder / f"SST-2/{split}.tsv").read_text("utf-8").split("\n")[1:-1]
     texts, labels = zip(*(line.split("\t") for line in lines), strict=True)
     return list(texts), list(labels)
 
@@ -216,11 +216,23 @@ def run(name: str, seed: int, arguments: argparse.Namespace, results) -> None:
     results.put((evaluate(model, task, dev_examples, dev_labels, names), steps))
 
 
+def settings_of(name: str, seed: int, arguments: argparse.Namespace) -> dict:
+    """What runs are told apart by."""
+    names = ("train_batch_size", "learning_rate", "num_train_epochs")
+    return {
+        "task": name,
+        "seed": seed,
+        "init_checkpoint": arguments.init_checkpoint,
+        "max_steps": arguments.max_steps,
+        **{key: getattr(TASKS[name], key) for key in names},
+    }
+
+
 def measure(name: str, seed: int, arguments: argparse.Namespace) -> dict:
     """What a run in a process of its own gives and takes."""
     context = multiprocessing.get_context("spawn")
     results = context.SimpleQueue()
-    before, start = cpu_seconds(), time.time()
+    before, start = tables.cpu_seconds(), time.time()
     process = context.Process(target=run, args=(name, seed, arguments, results))
     process.start()
     process.join()
@@ -228,22 +240,15 @@ def measure(name: str, seed: int, arguments: argparse.Namespace) -> dict:
         raise SystemExit(f"{name} with seed {seed} ended with {process.exitcode}")
     score, steps = results.get()
     return {
-        "task": name,
-        "seed": seed,
+        **settings_of(name, seed, arguments),
         "metric": TASKS[name].metric,
         "score": score,
         "updates": steps,
         "wall_seconds": time.time() - start,
-        "cpu_seconds": cpu_seconds() - before,
+        "cpu_seconds": tables.cpu_seconds() - before,
         "torch": torch.__version__,
         "transformers": transformers.__version__,
     }
-
-
-def cpu_seconds() -> float:
-    """What the processes that have ended have used."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def write_lines(path: pathlib.Path, rows: list[dict]) -> None:
@@ -253,20 +258,15 @@ def write_lines(path: pathlib.Path, rows: list[dict]) -> None:
     os.replace(unfinished, path)
 
 
-def table(names: list[str], rows: list[dict]) -> str:
-    """Markdown, as that of benchmarks/fine_tuning.py."""
-    lines = ["| task | mean ± sd | CPU minutes a seed |", "| --- | --- | --- |"]
+def table(names: list[str], seeds: list[int], rows: list[dict], arguments) -> str:
+    """Of the runs with these settings."""
+    shown = []
     for name in names:
-        done = [row for row in rows if row["task"] == name]
-        scores = spread([100 * row["score"] for row in done])
-        minutes = statistics.mean(row["cpu_seconds"] / 60 for row in done)
-        lines.append(f"| {name} | {TASKS[name].metric} {scores} | {minutes:.1f} |")
-    return "\n".join(lines)
-
-
-def spread(values: list[float]) -> str:
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.1f} ± {deviation:.1f}"
+        done = [tables.find(rows, settings_of(name, seed, arguments)) for seed in seeds]
+        scores = {TASKS[name].metric: [100 * row["score"] for row in done]}
+        minutes = [row["cpu_seconds"] / 60 for row in done]
+        shown.append({"what": name, "scores": scores, "cpu_minutes": minutes})
+    return tables.markdown(shown)
 
 
 def main() -> None:
@@ -285,15 +285,14 @@ def main() -> None:
     path = pathlib.Path(arguments.output_file)
     names = arguments.tasks.split(",")
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    lines = path.read_text("utf-8").split("\n")[:-1] if path.exists() else []
     rows = [json.loads(line) for line in lines]
     for name, seed in itertools.product(names, seeds):
-        if not any((row["task"], row["seed"]) == (name, seed) for row in rows):
+        if not tables.find(rows, settings_of(name, seed, arguments)):
             rows.append(measure(name, seed, arguments))
             write_lines(path, rows)
             print(json.dumps(rows[-1]), flush=True)
-    chosen = [row for row in rows if row["seed"] in seeds]
-    print(table(names, chosen))
+    print(table(names, seeds, rows, arguments))
 
 
 if __name__ == "__main__":
