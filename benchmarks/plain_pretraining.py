@@ -41,6 +41,7 @@ def one_pass(
     max_seq_length: int,
     max_predictions_per_seq: int,
     rng: random.Random,
+    whole_words: bool = False,
 ) -> list[Instance]:
     """The instances of one pass, with the original's probabilities."""
     instances = []
@@ -48,7 +49,9 @@ def one_pass(
         for a, b, is_random in pairs(documents, number, max_seq_length - 3, rng):
             tokens = ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
             segment_ids = [0] * (len(a) + 2) + [1] * (len(b) + 1)
-            positions, labels = mask(tokens, words, max_predictions_per_seq, rng)
+            positions, labels = mask(
+                tokens, words, max_predictions_per_seq, rng, whole_words
+            )
             instances.append(
                 Instance(tokens, segment_ids, positions, labels, is_random)
             )
@@ -97,15 +100,30 @@ def pairs(
 
 
 def mask(
-    tokens: Sentence, words: list[str], max_predictions: int, rng: random.Random
+    tokens: Sentence,
+    words: list[str],
+    max_predictions: int,
+    rng: random.Random,
+    whole_words: bool,
 ) -> tuple[list[int], list[str]]:
     """Masks tokens in place; positions in order, and what stood there."""
-    candidates = [
-        i for i, token in enumerate(tokens) if token not in ("[CLS]", "[SEP]")
-    ]
-    rng.shuffle(candidates)
+    groups = []
+    for i, token in enumerate(tokens):
+        if token in ("[CLS]", "[SEP]"):
+            continue
+        if whole_words and groups and token.startswith("##"):
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    rng.shuffle(groups)
     budget = min(max_predictions, max(1, round(len(tokens) * 0.15)))
-    positions = sorted(candidates[:budget])
+    chosen = []
+    for group in groups:
+        if len(chosen) >= budget:
+            break
+        if len(chosen) + len(group) <= budget:
+            chosen += group
+    positions = sorted(chosen)
     labels = [tokens[i] for i in positions]
     for i in positions:
         if rng.random() < 0.8:
@@ -128,22 +146,27 @@ def write(
     with tf.io.TFRecordWriter(path) as writer:
         for instance in instances:
             num_tokens, count = len(instance.tokens), len(instance.positions)
-            ids = [vocab[token] for token in instance.tokens]
-            label_ids = [vocab[token] for token in instance.labels]
             padding = [0] * (max_seq_length - num_tokens)
             empty = [0] * (max_predictions_per_seq - count)
-            features = {
-                "input_ids": ids + padding,
-                "input_mask": [1] * num_tokens + padding,
-                "segment_ids": instance.segment_ids + padding,
-                "masked_lm_positions": instance.positions + empty,
-                "masked_lm_ids": label_ids + empty,
-                "next_sentence_labels": [int(instance.is_random_next)],
+            ids = [vocab[token] for token in instance.tokens]
+            label_ids = [vocab[token] for token in instance.labels]
+            feature = {
+                "input_ids": integers(ids + padding),
+                "input_mask": integers([1] * num_tokens + padding),
+                "segment_ids": integers(instance.segment_ids + padding),
+                "masked_lm_positions": integers(instance.positions + empty),
+                "masked_lm_ids": integers(label_ids + empty),
+                "masked_lm_weights": floats([1.0] * count + [0.0] * len(empty)),
+                "next_sentence_labels": integers([int(instance.is_random_next)]),
             }
-            example = tf.train.Example()
-            for name, values in features.items():
-                example.features.feature[name].int64_list.value.extend(values)
-            weights = [1.0] * count + [0.0] * len(empty)
-            entry = example.features.feature["masked_lm_weights"]
-            entry.float_list.value.extend(weights)
+            features = tf.train.Features(feature=feature)
+            example = tf.train.Example(features=features)
             writer.write(example.SerializeToString())
+
+
+def integers(values: list[int]) -> tf.train.Feature:
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+
+def floats(values: list[float]) -> tf.train.Feature:
+    return tf.train.Feature(float_list=tf.train.FloatList(value=values))

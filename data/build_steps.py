@@ -1,7 +1,8 @@
 """The steps of building record files of pre-training; see `data/building.py`.
 
 Each step writes a file into the build's folder, whole or not at all, and does nothing
-if the file is there.
+if the file is there. After a power cut, token ids and records of parts may be damaged;
+that is found when they are read.
 """
 
 import collections
@@ -80,14 +81,17 @@ class Worker:
             pass  # it is not there, or damaged
         tokens, counts = self.reader.read(chunk)
         counts["size"] = tokens.size
-        with filesystem.replacing(path) as file:
+        with filesystem.replacing(path, is_lasting=False) as file:
             np.savez(file, **vars(tokens), **counts)
         return counts
 
     def unpack(self, path: str, unpacked: str) -> None:
         """Writes a compressed file as it was before, unless it is there."""
         if not os.path.exists(unpacked):
-            with gzip.open(path) as source, filesystem.replacing(unpacked) as file:
+            with (
+                gzip.open(path) as source,
+                filesystem.replacing(unpacked, is_lasting=False) as file,
+            ):
                 shutil.copyfileobj(source, file, _COPY_BYTES)
 
     def _load_pool(self, index: int, chunks: range) -> corpus.Pool:
@@ -109,7 +113,7 @@ class Worker:
             return filesystem.read_json(f"{path}.json")
         ends, size = [np.zeros(1, np.int64)], 0
         counts, samples = collections.Counter(), []
-        with filesystem.replacing(path) as file:
+        with filesystem.replacing(path, is_lasting=False) as file:
             for batch, content, batch_ends in pretraining_records.make(
                 self._pool(index, chunks), epoch, self.job.settings
             ):

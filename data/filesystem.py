@@ -9,10 +9,14 @@ from typing import IO, Any
 
 
 @contextlib.contextmanager
-def replacing(path: str) -> Iterator[IO[bytes]]:
+def replacing(path: str, is_lasting: bool = True) -> Iterator[IO[bytes]]:
     """Opens a file to write to, which takes its name when the `with` block ends well.
 
     If it does not, nothing is left and what stood there before stays.
+
+    Args:
+        path: the file.
+        is_lasting: whether a power cut soon after must not leave an empty file.
     """
     # A hidden name, which `expand` passes over, should a kill leave the file behind.
     folder, name = os.path.split(os.path.abspath(path))
@@ -20,8 +24,9 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
     try:
         with open(temporary, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())  # or a power cut might leave an empty file
+            if is_lasting:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):

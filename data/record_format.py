@@ -125,7 +125,7 @@ def _varints(values: np.ndarray) -> Part:
     return groups.reshape(rows, -1), is_there.reshape(rows, -1)
 
 
-_BLOCK = 128  # columns of bytes that are looked up at once, so that they stay in caches
+_BLOCK = 64  # columns of bytes that are looked up at once, so that they stay in caches
 
 
 def checksums(content: np.ndarray, lengths: np.ndarray) -> np.ndarray:

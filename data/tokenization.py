@@ -6,6 +6,7 @@ ideographs (`BasicTokenizer`), then each word into the longest pieces that are i
 vocabulary (`WordpieceTokenizer`). `FullTokenizer` does both and remembers the results.
 """
 
+import itertools
 import os
 import re
 import unicodedata
@@ -258,11 +259,9 @@ class FullTokenizer:
     def encode(self, text: str | bytes) -> list[int]:
         """The ids of the tokens of `text`."""
         # A line end is whitespace too, and must not tie two chunks into a rare one.
-        text = convert_to_unicode(text).replace("\n", " ")
-        ids, chunk_ids = [], self._chunk_ids
-        for chunk in text.split(" "):
-            ids += chunk_ids[chunk]
-        return ids
+        chunks = convert_to_unicode(text).replace("\n", " ").split(" ")
+        ids = map(self._chunk_ids.__getitem__, chunks)
+        return list(itertools.chain.from_iterable(ids))
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
         """The id of each token; KeyError names one that the vocabulary lacks."""
