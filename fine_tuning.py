@@ -86,6 +86,7 @@ def claim_folder(
     identity = {
         "config": files.config.to_dict(),
         "do_lower_case": files.do_lower_case,
+        "vocab_sha256": model_files.fingerprint(files.vocab_file),
         **identity,
     }
     output_dir = values["output_dir"]

@@ -26,7 +26,6 @@ from absl import flags
 import classifier_tasks
 import fine_tuning
 import inference
-import model_files
 import run_directory
 import training
 import validation
@@ -153,7 +152,7 @@ def find_task():
     return task.with_labels(labels)
 
 
-def identity(task, vocab_file):
+def identity(task):
     """What makes the model of this run what it is, besides its config."""
     name = FLAGS.tfds_name or FLAGS.task_name.lower()
     if not FLAGS.tfds_name and name != "own":
@@ -161,7 +160,6 @@ def identity(task, vocab_file):
     return {
         "script": "run_classifier",
         "task": "mnli" if name == "ax" else name,  # ax is answered by an mnli model
-        "vocab_sha256": model_files.fingerprint(vocab_file),
         "labels": task.labels,
         "label_type": task.kind,
     }
@@ -173,12 +171,8 @@ def main():
     files = fine_tuning.find_files(settings)
     tokenizer = files.tokenizer()
     task = find_task()
-    fine_tuning.claim_folder(
-        files,
-        identity(task, files.vocab_file),
-        common_flags.values(),
-        task.labels,
-    )
+    values = common_flags.values()
+    fine_tuning.claim_folder(files, identity(task), values, task.labels)
 
     def read(split, name):
         """Examples and arrays of a split; the arrays are kept as a record file."""

@@ -1,6 +1,7 @@
 """The settings, the files and the folder that the fine-tuning scripts share."""
 
 import dataclasses
+import hashlib
 import json
 
 import pytest
@@ -55,9 +56,11 @@ def test_files_lie_beside_the_weights_or_in_the_folder_of_an_earlier_run(
     assert fine_tuning.find_files(again).config == files.config
     assert fine_tuning.find_files(again).vocab_file == str(tmp_path / "out/vocab.txt")
     assert json.loads((tmp_path / "out/labels.json").read_text()) == ["b", "a"]
+    vocab = (golden / "tiny_tf1/vocab.txt").read_bytes()
     assert json.loads((tmp_path / "out/model.json").read_text()) == {
         "script": "run_x",
         "do_lower_case": True,
+        "vocab_sha256": hashlib.sha256(vocab).hexdigest(),
         "config": json.loads((tmp_path / "out/bert_config.json").read_text()),
     }
     assert json.loads((tmp_path / "out/settings.json").read_text()) == values
@@ -69,6 +72,12 @@ def test_a_folder_of_another_model_keeps_its_files(values, tmp_path):
     (tmp_path / "out/eval_results.txt").write_text("x = 1\n")
     with pytest.raises(ValueError, match="its script is run_x, this run's run_y"):
         fine_tuning.claim_folder(files, {"script": "run_y"}, values, labels=("b",))
+    other = tmp_path / "vocab.txt"
+    other.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+    files = dataclasses.replace(files, vocab_file=str(other))
+    with pytest.raises(ValueError, match="another model: its vocab_sha256 is"):
+        fine_tuning.claim_folder(files, {"script": "run_x"}, values)
+    assert (tmp_path / "out/vocab.txt").read_text() != other.read_text()
     assert json.loads((tmp_path / "out/labels.json").read_text()) == ["a"]
 
 
