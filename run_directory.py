@@ -19,6 +19,7 @@ from absl import logging
 # What makes a folder's checkpoints one model: these may not change on the way.
 IDENTITY_FILE = "model.json"
 SETTINGS_FILE = "settings.json"
+EVALUATION_SETTINGS_FILE = "settings_eval.json"
 
 _locks = {}  # path → descriptor of the file that holds the lock
 
@@ -63,8 +64,8 @@ def claim(output_dir, identity, settings):
 
     The folder stays locked until the process ends. Settings that differ from those of
     the training before are logged. settings.json has those of the last run that
-    trained, and settings_eval.json those of others; if none trained, settings.json has
-    those of the last run.
+    trained, see `begin_training`, and settings_eval.json those of others; if none
+    trained, settings.json has those of the last run.
 
     Args:
         output_dir: str.
@@ -92,12 +93,22 @@ def claim(output_dir, identity, settings):
     write_json(path, identity)
     path = os.path.join(output_dir, SETTINGS_FILE)
     before = _read_json(path) or {}
-    if settings.get("do_train") or not before.get("do_train"):
-        if before.get("do_train"):
+    if before.get("do_train"):
+        if settings.get("do_train"):
             _log_changes(before, json.loads(json.dumps(settings)))
-        write_json(path, settings)
-    else:
-        write_json(os.path.join(output_dir, "settings_eval.json"), settings)
+        path = os.path.join(output_dir, EVALUATION_SETTINGS_FILE)
+    write_json(path, settings)
+
+
+def begin_training(output_dir):
+    """Says that updates are about to be done by the settings that `claim` was given.
+
+    So a run that finds nothing to do does not change how the model was trained.
+    """
+    path = os.path.join(output_dir, EVALUATION_SETTINGS_FILE)
+    settings = _read_json(path) or {}
+    if settings.get("do_train"):
+        os.replace(path, os.path.join(output_dir, SETTINGS_FILE))
 
 
 def read(output_dir, script):

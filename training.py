@@ -255,6 +255,7 @@ def train(trainer, batches_from, plan, output_dir, validation=None):
             target,
         )
         return
+    run_directory.begin_training(output_dir)
     log = run_directory.TrainingLog(output_dir, step, target)
     dataset = trainer.strategy.experimental_distribute_dataset(batches_from(step))
     iterator, results = iter(dataset), []

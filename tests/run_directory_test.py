@@ -35,7 +35,14 @@ def test_a_folder_is_claimed_and_claimed_again(tmp_path):
     assert settings == {"seed": 2, "do_train": False}
     run_directory.claim(out, IDENTITY, {"seed": 3, "do_train": True})
     settings = json.loads((out / "settings.json").read_text())
+    assert settings == {"seed": 1, "do_train": True}  # It may have nothing to do.
+    run_directory.begin_training(out)
+    settings = json.loads((out / "settings.json").read_text())
     assert settings == {"seed": 3, "do_train": True}
+    assert not (out / "settings_eval.json").exists()
+    run_directory.claim(out, IDENTITY, {"seed": 4, "do_train": False})
+    run_directory.begin_training(out)
+    assert json.loads((out / "settings.json").read_text()) == settings
 
 
 def test_a_file_is_no_folder(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 import inference
+import run_directory
 import training
 import validation
 from modeling import checkpoint, losses, models, optimization
@@ -162,3 +163,17 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     with pytest.raises(ValueError, match="loss is nan.* between updates 1 and 1"):
         training.train(trainer, batches_from, plan, str(tmp_path))
     assert checkpoint.latest(tmp_path).endswith("model.ckpt-0")
+
+
+def test_a_run_with_nothing_to_do_does_not_change_how_the_model_was_trained(tmp_path):
+    trained_by = []
+    for steps, length in ((2, 32), (2, 20), (4, 16)):
+        settings = {"do_train": True, "max_seq_length": length}
+        run_directory.claim(tmp_path, {}, settings)
+        trainer = make_trainer()
+        trainer.restore(str(tmp_path))
+        plan = training.Plan(steps, save_checkpoints_steps=2, batch_size=4)
+        training.train(trainer, batches_from, plan, str(tmp_path))
+        settings = json.loads((tmp_path / "settings.json").read_text())
+        trained_by.append(settings["max_seq_length"])
+    assert trained_by == [32, 32, 16]
