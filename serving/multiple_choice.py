@@ -50,6 +50,7 @@ class TextChooser(tf.Module):
         input_signature=[*_texts("context"), _choices("choices")], autograph=False
     )
     def serving_default(self, context, choices):
+        context, choices = _equally_many(context, choices)
         return self._choose(context, choices, choices)
 
     @tf.function(
@@ -164,6 +165,7 @@ class SwagChooser(TextChooser):
         autograph=False,
     )
     def swag(self, sent1, sent2, endings):
+        sent1, sent2, endings = _equally_many(sent1, sent2, endings)
         with tf.device("CPU"):
             second = tf.expand_dims(tf.strings.join([sent2, " "]), 1) + endings
         return self._choose(sent1, second, endings)
@@ -182,9 +184,24 @@ class ArctChooser(TextChooser):
         autograph=False,
     )
     def arct(self, claim, reason, warrants):
+        claim, reason, warrants = _equally_many(claim, reason, warrants)
         with tf.device("CPU"):
             first = tf.strings.join([_sentence(claim), _sentence(reason)], " ")
         return self._choose(first, warrants, warrants)
+
+
+def _equally_many(*columns):
+    """The same tensors; fails if they do not have a row for every example."""
+    with tf.device("CPU"):
+        rows = [tf.shape(column)[0] for column in columns]
+        checks = [
+            tf.debugging.assert_equal(
+                count, rows[-1], "every text needs one row of choices, and no more"
+            )
+            for count in rows[:-1]
+        ]
+        with tf.control_dependencies(checks):
+            return [tf.identity(column) for column in columns]
 
 
 def _sentence(text):

@@ -136,3 +136,15 @@ def test_no_question_no_answer(swag):
         context=tf.constant([], tf.string), choices=tf.zeros([0, 2], tf.string)
     )
     assert {len(values) for values in answer.values()} == {0}
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_every_text_needs_one_row_of_choices(swag, arct, number):
+    # One row would do for all by broadcasting, and two for one.
+    for function in (swag.swag, arct.arct, swag.serving_default):
+        *texts, choices = function.input_signature
+        given = [tf.fill([2] * spec.shape.rank, "a") for spec in (*texts, choices)]
+        if number < len(given):
+            given[number] = given[number][:1]
+            with pytest.raises(tf.errors.InvalidArgumentError, match="one row of choi"):
+                function(*given)
