@@ -77,6 +77,22 @@ def values():
     return {flag.name: flag.value for flag in script}
 
 
+def check_actions(values):
+    """Refuses flags that ask for nothing to be done.
+
+    Args:
+        values: dict of name → value.
+
+    Raises:
+        ValueError: names the flags of which one is needed.
+    """
+    actions = ("do_train", "do_eval", "do_predict", "do_export", "question")
+    names = [name for name in actions if name in values]
+    if not any(values[name] for name in names):
+        *others, last = (f"--{name}" for name in names)
+        raise ValueError(f"nothing to do: give {', '.join(others)} or {last}")
+
+
 def check_outputs(paths, inputs):
     """Refuses files to write that would destroy others or are none.
 

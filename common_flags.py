@@ -36,9 +36,10 @@ with _startup_notices_hidden():
     tf.config.list_physical_devices()  # looks for devices and reports what is absent
 
 # A script that uses TensorFlow imports this module alone.
-run, values, define_text = (
+run, values, check_actions, define_text = (
     command_line.run,
     command_line.values,
+    command_line.check_actions,
     command_line.define_text,
 )
 

@@ -6,6 +6,7 @@ What is learned, from what, and how it is scored is the scripts' own, in their `
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+import command_line
 import model_files
 import run_directory
 import training
@@ -13,6 +14,13 @@ from data import classification, tokenization
 from modeling import config as config_lib
 from modeling import optimization
 from serving import saved_model
+
+# Flags that do something only with another one: its name, and the flag's default.
+_NEEDED = {
+    "patience": ("keep_best", 0),
+    "export_dir": ("do_export", None),
+    "threshold": ("version_2_with_negative", "given"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +62,24 @@ class ModelFiles:
         return tokenization.FullTokenizer(self.vocab_file, self.do_lower_case)
 
 
+def check_flags(values: Mapping) -> None:
+    """Refuses flags that ask for nothing, or have no effect without another.
+
+    Args:
+        values: of all flags of the script, by name.
+    Raises:
+        ValueError: says which flag to add.
+    """
+    command_line.check_actions(values)
+    for flag, (needed, default) in _NEEDED.items():
+        value = values.get(flag, default)
+        if value != default and not values[needed]:
+            raise ValueError(
+                f"--{flag}={value} has no effect without --{needed}; add it, or leave "
+                f"out --{flag}"
+            )
+
+
 def find_files(settings: Settings) -> ModelFiles:
     """The files as given, or those beside the weights, or of an earlier run.
 
@@ -65,6 +91,11 @@ def find_files(settings: Settings) -> ModelFiles:
     config = model_files.read_config(settings.bert_config_file, *places)
     vocab_file = model_files.find_vocab(settings.vocab_file, *places)
     model_files.check(config, settings.max_seq_length, vocab_file)
+    if settings.freeze_layers > config.num_hidden_layers:
+        raise ValueError(
+            f"--freeze_layers is {settings.freeze_layers}, but the model has "
+            f"{config.num_hidden_layers} layers"
+        )
     return ModelFiles(config, vocab_file, settings.do_lower_case)
 
 

@@ -81,6 +81,51 @@ def test_a_folder_of_another_model_keeps_its_files(values, tmp_path):
     assert json.loads((tmp_path / "out/labels.json").read_text()) == ["a"]
 
 
+NO_FLAGS = {
+    "do_train": False,
+    "do_predict": False,
+    "do_export": False,
+    "keep_best": False,
+    "patience": 0,
+    "export_dir": None,
+    "question": None,
+    "threshold": "given",
+    "version_2_with_negative": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "needed"),
+    [
+        ({"patience": 3}, "keep_best"),
+        ({"export_dir": "x"}, "do_export"),
+        ({"threshold": "found"}, "version_2_with_negative"),
+    ],
+)
+def test_flags_without_effect_are_refused(given, needed):
+    values = NO_FLAGS | {"do_predict": True}
+    fine_tuning.check_flags(values)
+    (flag,) = given
+    message = f"^--{flag}={given[flag]} has no effect without --{needed}; add it, or "
+    with pytest.raises(ValueError, match=message):
+        fine_tuning.check_flags(values | given)
+    fine_tuning.check_flags(values | given | {needed: True})
+
+
+def test_what_can_be_done_is_named():
+    flags = "--do_train, --do_predict, --do_export or --question"
+    with pytest.raises(ValueError, match=f"^nothing to do: give {flags}$"):
+        fine_tuning.check_flags(NO_FLAGS)
+
+
+def test_more_layers_than_there_are_cannot_be_frozen(values):
+    settings = fine_tuning.Settings.from_values({**values, "freeze_layers": 2})
+    fine_tuning.find_files(settings)
+    settings = dataclasses.replace(settings, freeze_layers=3)
+    with pytest.raises(ValueError, match="--freeze_layers is 3, but the model has 2 l"):
+        fine_tuning.find_files(settings)
+
+
 def test_sequences_longer_than_the_model_are_refused(values):
     settings = fine_tuning.Settings.from_values({**values, "max_seq_length": 65})
     with pytest.raises(ValueError, match="--max_seq_length is 65.* 64 positions"):
