@@ -60,8 +60,7 @@ def evaluate(strategy, model, files, spec):
 
 
 def main():
-    if not (FLAGS.do_train or FLAGS.do_eval):
-        raise ValueError("nothing to do: give --do_train, --do_eval or both")
+    common_flags.check_actions(common_flags.values())
     config = model_files.read_config(
         FLAGS.bert_config_file, FLAGS.init_checkpoint, FLAGS.output_dir
     )

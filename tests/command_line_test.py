@@ -1,10 +1,17 @@
-"""What scripts have in common: which files they will not write."""
+"""What scripts have in common: what they will not do or write."""
 
 import os
 
 import pytest
 
 import command_line
+
+
+def test_no_action_is_refused():
+    values = {"do_train": False, "do_eval": False, "do_lower_case": True, "seed": 1}
+    with pytest.raises(ValueError, match="^nothing to do: give --do_train or --do_eva"):
+        command_line.check_actions(values)
+    command_line.check_actions(values | {"do_eval": True})
 
 
 @pytest.fixture
