@@ -46,9 +46,7 @@ def test_written_for_transformers_and_read_again(theirs, tmp_path):
     path, expected = theirs
     model = load(path, checkpoint.read_config(path))
     weights = {n: v.numpy() for n, v in checkpoint.weight_names(model).items()}
-    huggingface.write(
-        tmp_path, weights, model.config, architecture="BertForQuestionAnswering"
-    )
+    huggingface.write(tmp_path, weights, model.config)
     source, written = (
         safetensors.numpy.load_file(folder / "model.safetensors")
         for folder in (path, tmp_path)
