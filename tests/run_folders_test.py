@@ -21,7 +21,7 @@ def flags_of(golden, tmp_path):
     questions = squad_files.write(tmp_path / "q.json", *[("it is ada", [good])] * 3)
     words = tmp_path / "words.txt"
     words.write_text("ada B-PER\nsleeps O\n\nshe O\nsleeps O\n\n" * 4)
-    endings = ",sent1,sent2,ending0,ending1,label\n" + "1,a,b,c,d,0\n2,a,b,c,d,1\n" * 3
+    endings = "sent1,sent2,ending0,ending1,label\n" + "a,b,c,d,0\na,b,c,d,1\n" * 3
     for name in ("train.csv", "val.csv"):
         (tmp_path / name).write_text(endings)
     (tmp_path / "own").mkdir()
