@@ -56,7 +56,8 @@ def define_model():
         "init_checkpoint",
         None,
         "Weights to start from: prefix of a checkpoint (bert_model.ckpt), a Hugging "
-        "Face folder, or the output folder of an earlier run.",
+        "Face folder, or the output folder of an earlier run, which stands for its "
+        "latest checkpoint (the best that --keep_best has kept is RUN/best).",
     )
 
 

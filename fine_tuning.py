@@ -4,6 +4,7 @@ What is learned, from what, and how it is scored is the scripts' own, in their `
 """
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 import command_line
@@ -130,6 +131,30 @@ def claim_folder(
     )
     if values.get("do_export"):  # A mistake should not show after the training.
         saved_model.next_version(_export_dir(output_dir, values["export_dir"]))
+
+
+def find_labels(
+    output_dir: str,
+    init_checkpoint: str | None,
+    suits: Callable[[str], bool] = bool,
+) -> Sequence[str]:
+    """The labels of a model that is not trained now.
+
+    They are those of an earlier run in the folder, or lie beside the weights.
+
+    Args:
+        output_dir: folder of the run.
+        init_checkpoint: weights, which may be a Hugging Face folder.
+        suits: whether a label may be one of this script's.
+    Raises:
+        FileNotFoundError: there are none.
+    """
+    path = os.path.join(output_dir, "labels.json")
+    if init_checkpoint and not os.path.exists(path):
+        labels = model_files.find_head(init_checkpoint).labels
+        if labels and all(map(suits, labels)):
+            return labels
+    return classification.read_labels(path)
 
 
 def train(

@@ -9,6 +9,7 @@ predictor.predict(["Who wrote it?"], ["Ada wrote the first program."])
 import dataclasses
 
 import tensorflow as tf
+from absl import logging
 
 import inference
 import run_directory
@@ -107,13 +108,16 @@ def load(model_dir, threshold=None):
     model = models.BertForQuestionAnswering(
         config_lib.BertConfig.from_dict(identity["config"])
     )
-    inference.load_trained(
+    step = inference.load_trained(
         model, model_dir, run_directory.weights_of_untrained(settings), complete=True
     )
     if threshold is None:
-        threshold = squad_results.read_threshold(model_dir)
-    if threshold is None:
         threshold = settings["null_score_diff_threshold"]
+        if squad_results.has_threshold(model_dir):
+            try:
+                threshold = squad_results.read_threshold(model_dir, step)
+            except ValueError as error:
+                logging.warning("%s; no answer is given above %g", error, threshold)
     return Predictor(
         model,
         tokenization.FullTokenizer(f"{model_dir}/vocab.txt", identity["do_lower_case"]),

@@ -16,8 +16,6 @@ original), predictions.tsv (id, label, score), eval_predictions.tsv (the same of
 set, with the right label), and what export_saved_model.py needs.
 """
 
-import os
-
 import common_flags
 
 import numpy as np
@@ -147,8 +145,7 @@ def find_task():
     if FLAGS.do_train:
         labels = classification.infer_labels(task.examples(FLAGS.data_dir, "train"))
     else:
-        path = os.path.join(FLAGS.output_dir, "labels.json")
-        labels = classification.read_labels(path)
+        labels = fine_tuning.find_labels(FLAGS.output_dir, FLAGS.init_checkpoint)
     return task.with_labels(labels)
 
 
@@ -284,6 +281,7 @@ def make_validation(runner, task, dev_sets):
         lambda: runner.evaluate(arrays, FLAGS.eval_batch_size)[0],
         f"eval_{task.metrics[0]}",
         FLAGS.patience,
+        validation.fingerprint(arrays),
     )
 
 

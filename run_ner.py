@@ -21,8 +21,6 @@ eval_predictions.conll: the file's columns, the tags in BIO, the predicted tags.
 the test file the same as test_results and test_predictions.conll, if it has tags.
 """
 
-import os
-
 import common_flags
 
 import tensorflow as tf
@@ -33,9 +31,9 @@ import inference
 import run_directory
 import training
 import validation
-from data import batching, classification, conll, filesystem, ner, tag_schemes
+from data import batching, conll, filesystem, ner, tag_schemes
 from metrics import ner as metrics
-from modeling import huggingface_config, losses, models
+from modeling import losses, models
 
 FLAGS = flags.FLAGS
 
@@ -93,16 +91,11 @@ def read(kind):
 
 
 def find_labels(train_files):
-    """The labels: of the training data, an earlier run, or a Hugging Face folder."""
+    """The labels: of the training data, an earlier run, or from beside the weights."""
     if train_files:
         return ner.infer_labels(train_files)
-    path = f"{FLAGS.output_dir}/labels.json"
-    config_file = f"{FLAGS.init_checkpoint}/config.json"
-    if not os.path.exists(path) and os.path.exists(config_file):
-        labels = huggingface_config.read_head(config_file).labels
-        if labels and all(map(tag_schemes.is_tag, labels)):
-            return labels
-    return classification.read_labels(path)
+    places = FLAGS.output_dir, FLAGS.init_checkpoint
+    return fine_tuning.find_labels(*places, tag_schemes.is_tag)
 
 
 def main():
@@ -153,13 +146,12 @@ def main():
             lambda: tag(forward, labels, dev, FLAGS.eval_batch_size)[1],
             "f1",
             FLAGS.patience,
+            validation.fingerprint(dev[1]),
         )
     if FLAGS.do_train:
         step = train(strategy, model, settings, featurize(train_files)[1], checked)
-    else:
+    if FLAGS.keep_best or not FLAGS.do_train:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
-    if FLAGS.keep_best:
-        step = inference.load_trained(model, FLAGS.output_dir)
     if FLAGS.do_eval:
         tagged = tag(forward, labels, dev, FLAGS.eval_batch_size)
         write("eval", dev_files, step, *tagged)

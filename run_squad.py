@@ -33,13 +33,14 @@ from tqdm import tqdm
 
 import fine_tuning
 import inference
+import model_files
 import question_answering
 import run_directory
 import squad_results
 import training
 import validation
 from data import batching, squad, squad_answers, squad_records, squad_windows
-from modeling import losses, models
+from modeling import checkpoint, losses, models
 
 FLAGS = flags.FLAGS
 
@@ -114,6 +115,10 @@ def check_flags():
     ):
         if FLAGS[name].value and not FLAGS[needed].value:
             raise ValueError(f"--{name} needs a --{needed}")
+    if FLAGS.do_train and FLAGS.threshold == "found":
+        raise ValueError(
+            "--threshold=found is of a trained model; give it without --do_train"
+        )
 
 
 def read_questions():
@@ -141,13 +146,8 @@ def threshold():
     """The null score difference above which no answer is given."""
     if FLAGS.threshold == "given":
         return FLAGS.null_score_diff_threshold
-    found = squad_results.read_threshold(FLAGS.output_dir)
-    if found is None:
-        raise ValueError(
-            f"no threshold was found yet for {FLAGS.output_dir}; predict a file with "
-            "answers first, with --version_2_with_negative"
-        )
-    return found
+    path = inference.find_trained(FLAGS.output_dir, FLAGS.init_checkpoint)
+    return squad_results.read_threshold(FLAGS.output_dir, checkpoint.global_step(path))
 
 
 def answer_options():
@@ -180,7 +180,9 @@ def main():
     )
     options = answer_options()
     train_examples, examples = read_questions()
-    fine_tuning.claim_folder(files, {"script": "run_squad"}, common_flags.values())
+    version_2 = FLAGS.version_2_with_negative
+    identity = {"script": "run_squad", "version_2_with_negative": version_2}
+    fine_tuning.claim_folder(files, identity, common_flags.values())
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
     )
@@ -219,16 +221,15 @@ def main():
     if FLAGS.do_train:
         checked = FLAGS.keep_best and validation.Validation(
             FLAGS.output_dir,
-            lambda: squad_results.score(answer(), FLAGS.version_2_with_negative),
-            "best_f1" if FLAGS.version_2_with_negative else "f1",
+            lambda: squad_results.score(answer(), version_2),
+            "best_f1" if version_2 else "f1",
             FLAGS.patience,
+            model_files.fingerprint(FLAGS.predict_file),
         )
         windows = write_windows("train", train_examples)
         step = train(strategy, model, settings, windows, len(train_examples), checked)
-    else:
+    if FLAGS.keep_best or not FLAGS.do_train:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
-    if FLAGS.keep_best:
-        step = inference.load_trained(model, FLAGS.output_dir)
     if FLAGS.do_predict or FLAGS.do_eval:
         write_results(answer(), step)
     if FLAGS.do_export:

@@ -64,6 +64,23 @@ def trimmed(batches):
     return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
 
 
+def read_sets(task, tokenizer):
+    """{name: (examples, arrays)} of all that is needed, before anything is done."""
+    sets = {}
+    for name, wanted, split, file in (
+        ("train", FLAGS.do_train, "train", FLAGS.train_file),
+        ("eval", FLAGS.do_eval or FLAGS.keep_best, "dev", FLAGS.eval_file),
+        ("predict", FLAGS.do_predict, "test", FLAGS.predict_file),
+    ):
+        if wanted:
+            path = os.path.join(FLAGS.data_dir, file or task.files[split])
+            examples = task.examples(path, split)
+            length = FLAGS.max_seq_length
+            arrays = multiple_choice.to_arrays(examples, length, tokenizer)
+            sets[name] = examples, arrays
+    return sets
+
+
 def main():
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
         raise ValueError(
@@ -71,31 +88,12 @@ def main():
         )
     settings = fine_tuning.Settings.from_values(common_flags.values())
     files = fine_tuning.find_files(settings)
-    tokenizer = files.tokenizer()
-    task = multiple_choice.find_task(FLAGS.task_name)
-
-    def read(split, file, name):
-        """Examples and arrays of a file; the arrays are kept as a record file."""
-        path = os.path.join(FLAGS.data_dir, file or task.files[split])
-        examples = task.examples(path, split)
-        arrays = multiple_choice.to_arrays(examples, FLAGS.max_seq_length, tokenizer)
+    sets = read_sets(multiple_choice.find_task(FLAGS.task_name), files.tokenizer())
+    identity = {"script": "run_swag", "task": FLAGS.task_name.lower()}
+    fine_tuning.claim_folder(files, identity, common_flags.values())
+    for name, (_, arrays) in sets.items():
         spec = records.multiple_choice_spec(*arrays["input_ids"].shape[1:])
         records.write(f"{FLAGS.output_dir}/{name}.tf_record", arrays, spec)
-        return examples, arrays
-
-    fine_tuning.claim_folder(
-        files,
-        {"script": "run_swag", "task": FLAGS.task_name.lower()},
-        common_flags.values(),
-    )
-    # All of it first: a mistake in a test file should not show after the training.
-    train_set = dev_set = test_set = None
-    if FLAGS.do_train:
-        train_set = read("train", FLAGS.train_file, "train")
-    if FLAGS.do_eval or FLAGS.keep_best:
-        dev_set = read("dev", FLAGS.eval_file, "eval")
-    if FLAGS.do_predict:
-        test_set = read("test", FLAGS.predict_file, "predict")
 
     strategy = training.make_strategy(
         FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
@@ -109,18 +107,19 @@ def main():
     if FLAGS.do_train:
         checked = FLAGS.keep_best and validation.Validation(
             FLAGS.output_dir,
-            lambda: evaluate(forward, dev_set),
+            lambda: evaluate(forward, sets["eval"]),
             "eval_accuracy",
             FLAGS.patience,
+            validation.fingerprint(sets["eval"][1]),
         )
-        step = train(strategy, model, settings, train_set, checked)
+        step = train(strategy, model, settings, sets["train"], checked)
     if FLAGS.keep_best or not FLAGS.do_train:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
-        results = {**evaluate(forward, dev_set), "global_step": step}
+        results = {**evaluate(forward, sets["eval"]), "global_step": step}
         run_directory.write_results(FLAGS.output_dir, "eval_results", results)
     if FLAGS.do_predict:
-        predict(forward, test_set)
+        predict(forward, sets["predict"])
     if FLAGS.do_export:
         fine_tuning.export(FLAGS.output_dir, FLAGS.export_dir)
 

@@ -74,10 +74,32 @@ def write_threshold(output_dir, results, predict_file, step):
     run_directory.write_json(os.path.join(output_dir, THRESHOLD_FILE), found)
 
 
-def read_threshold(output_dir):
-    """The threshold that was kept; None if none was."""
+def has_threshold(output_dir):
+    """Whether a threshold was kept."""
+    return os.path.exists(os.path.join(output_dir, THRESHOLD_FILE))
+
+
+def read_threshold(output_dir, step):
+    """The threshold that was kept for a model.
+
+    Args:
+        output_dir: str.
+        step: int, updates of the model it is wanted for.
+    Raises:
+        ValueError: none was kept, or that of another step.
+    """
+    if not has_threshold(output_dir):
+        raise ValueError(
+            f"no threshold was found yet for {output_dir}; predict a file with answers "
+            "first, with --version_2_with_negative"
+        )
     path = os.path.join(output_dir, THRESHOLD_FILE)
-    if not os.path.exists(path):
-        return None
     with open(path, encoding="utf-8") as file:
-        return json.load(file)["null_score_diff_threshold"]
+        found = json.load(file)
+    if found["global_step"] != step:
+        raise ValueError(
+            f"{path} is of the model of step {found['global_step']}, and this is that "
+            f"of step {step}; predict a file with answers again, with "
+            "--threshold=given"
+        )
+    return found["null_score_diff_threshold"]

@@ -2,16 +2,27 @@
 
 What happened is kept in validation.jsonl, one line a checkpoint, and everything else
 follows from it. So a run that is killed and resumed decides as if it had not been.
+Lines say what was scored, and by what: scores of other data or of another metric are
+not compared.
 """
 
+import hashlib
 import json
 import os
 
+import numpy as np
 from absl import logging
 
 import inference
 import run_directory
 from modeling import checkpoint
+
+# What predictors and exports need besides the weights.
+_MODEL_FILES = (
+    run_directory.IDENTITY_FILE,
+    run_directory.SETTINGS_FILE,
+    *("bert_config.json", "vocab.txt", "labels.json"),
+)
 
 
 class Validation:
@@ -22,11 +33,13 @@ class Validation:
         evaluate: function of no arguments, giving a dict of name → number.
         metric: str, the number that decides; larger is better.
         patience: int, stop after so many checkpoints without a better one; 0: never.
+        data: str, tells the data that is scored from any other, see `fingerprint`.
     """
 
-    def __init__(self, output_dir, evaluate, metric, patience):
+    def __init__(self, output_dir, evaluate, metric, patience, data):
         self.output_dir, self.evaluate = output_dir, evaluate
         self.metric, self.patience = metric, patience
+        self._scored = {"data": data, "metric": metric}
         self._path = os.path.join(output_dir, inference.VALIDATION_FILE)
 
     def after_checkpoint(self, trainer):
@@ -40,14 +53,10 @@ class Validation:
         step = trainer.step
         lines = [line for line in self._lines() if line["step"] <= step]
         if not any(line["step"] == step for line in lines):
-            lines.append({"step": step, **self.evaluate()})
+            lines.append({"step": step, **self._scored, **self.evaluate()})
         best = max(lines, key=lambda line: (line[self.metric], -line["step"]))
         if best["step"] == step:
-            names = checkpoint.weight_names(trainer.model)
-            weights = {name: weight.value.numpy() for name, weight in names.items()}
-            prefix = os.path.join(self.output_dir, inference.BEST, f"model.ckpt-{step}")
-            weights["global_step"] = trainer.optimizer.step.numpy()
-            checkpoint.write_tf1(prefix, weights, max_to_keep=1)
+            self._keep(trainer)
         # Last: a line says that its checkpoint has been dealt with.
         text = "".join(json.dumps(line) + "\n" for line in lines)
         run_directory.write_text(self._path, text)
@@ -65,8 +74,41 @@ class Validation:
             return True
         return False
 
+    def _keep(self, trainer):
+        """Makes the weights the best ones, in a folder that is a model by itself."""
+        names = checkpoint.weight_names(trainer.model)
+        weights = {name: weight.value.numpy() for name, weight in names.items()}
+        weights["global_step"] = trainer.optimizer.step.numpy()
+        folder = os.path.join(self.output_dir, inference.BEST)
+        prefix = os.path.join(folder, f"model.ckpt-{trainer.step}")
+        checkpoint.write_tf1(prefix, weights, max_to_keep=1)
+        for name in _MODEL_FILES:
+            path = os.path.join(self.output_dir, name)
+            if os.path.exists(path):
+                run_directory.copy(path, folder, name)
+
     def _lines(self):
+        """What was found before of the same data by the same metric."""
         if not os.path.exists(self._path):
             return []
         with open(self._path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+            lines = [json.loads(line) for line in file]
+        scored = self._scored.items()
+        same = [line for line in lines if scored <= line.items()]
+        if len(same) < len(lines):
+            logging.warning(
+                "%s: left out %d scores of other data or of another metric than %s",
+                self._path,
+                len(lines) - len(same),
+                self.metric,
+            )
+        return same
+
+
+def fingerprint(arrays):
+    """str that tells data sets apart; of a dict of arrays."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()

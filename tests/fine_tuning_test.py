@@ -126,6 +126,24 @@ def test_more_layers_than_there_are_cannot_be_frozen(values):
         fine_tuning.find_files(settings)
 
 
+def test_labels_are_those_of_the_run_or_lie_beside_the_weights(golden, tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    with pytest.raises(FileNotFoundError, match="out/labels.json"):
+        fine_tuning.find_labels(str(out), None)
+    source.mkdir()
+    (source / "labels.json").write_text('["x", "y"]')
+    assert fine_tuning.find_labels(str(out), str(source / "m.ckpt-1")) == ("x", "y")
+    with pytest.raises(FileNotFoundError, match="out/labels.json"):
+        fine_tuning.find_labels(str(out), str(source), suits=lambda label: label == "x")
+    classes = golden / "hf_tiny/classification"  # of transformers
+    assert "ENTAILMENT" in map(
+        str.upper, fine_tuning.find_labels(str(out), str(classes))
+    )
+    out.mkdir()
+    (out / "labels.json").write_text('["a", "b"]')
+    assert fine_tuning.find_labels(str(out), str(source)) == ("a", "b")
+
+
 def test_sequences_longer_than_the_model_are_refused(values):
     settings = fine_tuning.Settings.from_values({**values, "max_seq_length": 65})
     with pytest.raises(ValueError, match="--max_seq_length is 65.* 64 positions"):

@@ -1,10 +1,13 @@
 """The Predictor: what the script answers, from memory; texts of any length."""
 
+import shutil
+
 import numpy as np
 import pytest
 
 import question_answering
 import run_directory
+import squad_results
 from data import squad, squad_answers, squad_windows, tokenization
 from modeling import checkpoint, models
 from modeling import config as config_lib
@@ -66,3 +69,24 @@ def test_what_it_refuses(pieces, tmp_path):
     run_directory.write_json(tmp_path / "settings.json", {})
     with pytest.raises(ValueError, match="is of run_classifier"):
         question_answering.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(("step", "threshold"), [(8, -3.5), (7, 1.5)])
+def test_the_threshold_that_was_found_is_of_these_weights(
+    golden, tmp_path, step, threshold
+):
+    for path in (golden / "tiny_tf1_runs/squad_v1").glob("*c*k*p*t*"):
+        shutil.copy(path, tmp_path)
+    shutil.copy(golden / "tiny_tf1/vocab.txt", tmp_path)
+    config = config_lib.BertConfig.from_json_file(golden / "tiny_tf1/bert_config.json")
+    identity = {"script": "run_squad", "do_lower_case": True}
+    settings = {"max_seq_length": 64, "doc_stride": 16, "max_query_length": 24}
+    settings |= {"n_best_size": 5, "max_answer_length": 9, "do_train": True}
+    settings |= {"version_2_with_negative": True, "null_score_diff_threshold": 1.5}
+    run_directory.claim(tmp_path, identity | {"config": config.to_dict()}, settings)
+    results = {"best_f1_thresh": -3.5, "best_f1": 80}
+    squad_results.write_threshold(tmp_path, results, "dev.json", step)
+    predictor = question_answering.load(str(tmp_path))
+    assert predictor.options.null_score_diff_threshold == threshold
+    predictor = question_answering.load(str(tmp_path), threshold=9.0)
+    assert predictor.options.null_score_diff_threshold == 9.0

@@ -62,6 +62,24 @@ def test_a_training_in_bfloat16_is_exported(flags_of, tmp_path, script):
     assert (tmp_path / "out/export/1/saved_model.pb").is_file()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_run_is_what_another_predicts_with(flags_of, tmp_path, script):
+    """Without training data and with --keep_best, which has kept nothing here."""
+    flags = flags_of(script)
+    scripts.succeed(f"{script}.py", **flags, do_eval=True, keep_best=True)
+    shutil.copy(tmp_path / "val.csv", tmp_path / "test.csv")
+    best = tmp_path / "out/best"
+    for name, source in (("of_run", tmp_path / "out"), ("of_best", best)):
+        flags |= {"do_train": False, "do_predict": True, "keep_best": True}
+        flags |= {"init_checkpoint": source, "output_dir": tmp_path / name}
+        shown = scripts.succeed(f"{script}.py", **flags)
+        assert "freshly initialised      0" in shown
+    scripts.succeed(
+        "export_saved_model.py", model_dir=best, export_dir=tmp_path / "export"
+    )
+
+
 def test_a_trained_run_without_its_checkpoints_is_no_model(tmp_path, golden):
     config = json.loads((golden / "tiny_tf1/bert_config.json").read_text())
     identity = {"config": config, "do_lower_case": True, "labels": ["a", "b"]}

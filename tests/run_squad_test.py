@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import squad_results
 from modeling import checkpoint
 from tests import resuming, scripts, squad_files
 
@@ -129,6 +130,13 @@ def test_version_2_from_the_originals_folder(golden, tiny, original_run):
     after = scripts.read_results(out / "eval_results.txt")
     assert after["f1"] == after["best_f1"] == before["best_f1"]
     assert read_json(out / "null_score_diff_threshold.json") == found
+    # It is no threshold of other weights, and the folder not of the other version.
+    squad_results.write_threshold(out, {"best_f1_thresh": 0, "best_f1": 1}, "x", 10)
+    sentence = scripts.refusal(RUN, **flags, threshold="found")
+    assert "of the model of step 10, and this is that of step 11" in sentence
+    flags["version_2_with_negative"] = False
+    sentence = scripts.refusal(RUN, **flags)
+    assert "another model: its version_2_with_negative is True" in sentence
 
 
 @pytest.mark.slow
@@ -303,6 +311,7 @@ def working(golden, tiny, tmp_path):
         ({"do_predict": True, "predict_file": ""}, "needs a --predict_file"),
         ({"do_predict": True, "max_query_length": 61}, "--max_query_length"),
         ({"do_predict": True, "threshold": "found"}, "found yet"),
+        ({"do_train": True, "threshold": "found"}, "of a trained model"),
         ({"question": "who?", "context": "ada"}, "is no output folder of a run"),
     ],
 )

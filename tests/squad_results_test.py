@@ -87,8 +87,11 @@ def test_files_are_in_the_form_of_the_original(answers, tmp_path):
 
 def test_the_threshold_is_kept_to_the_bit(tmp_path):
     folder = str(tmp_path)
-    assert squad_results.read_threshold(folder) is None
+    with pytest.raises(ValueError, match="no threshold was found yet"):
+        squad_results.read_threshold(folder, 7)
     odds = -0.1 - 0.2  # not a short number
     results = {"best_f1_thresh": odds, "best_f1": 80.0}
     squad_results.write_threshold(folder, results, "dev.json", 7)
-    assert squad_results.read_threshold(folder) == odds
+    assert squad_results.read_threshold(folder, 7) == odds
+    with pytest.raises(ValueError, match="of the model of step 7, .* of step 9;"):
+        squad_results.read_threshold(folder, 9)

@@ -48,7 +48,7 @@ def batches_from(step):
     return tf.data.Dataset.range(step, 10**6).map(make)
 
 
-def train(folder, scores, patience, steps=20):
+def train(folder, scores, patience, steps=20, data="dev", metric="score"):
     """Trains with a checkpoint every 2 updates, which get the scores in turn."""
     trainer = make_trainer()
     trainer.restore(folder)
@@ -56,9 +56,9 @@ def train(folder, scores, patience, steps=20):
 
     def evaluate():
         asked.append(trainer.step)
-        return {"score": scores[trainer.step // 2 - 1]}
+        return {metric: scores[trainer.step // 2 - 1]}
 
-    check = validation.Validation(folder, evaluate, "score", patience)
+    check = validation.Validation(folder, evaluate, metric, patience, data)
     plan = training.Plan(steps, save_checkpoints_steps=2, batch_size=4)
     training.train(trainer, batches_from, plan, folder, check)
     return trainer, asked
@@ -106,7 +106,7 @@ def test_resumed_it_decides_as_if_it_had_not_stopped(tmp_path):
                 raise Killed
             return {"score": scores[trainer.step // 2 - 1]}
 
-        check = validation.Validation(str(folder), evaluate, "score", 3)
+        check = validation.Validation(str(folder), evaluate, "score", 3, "dev")
         plan = training.Plan(20, save_checkpoints_steps=2, batch_size=4)
         with pytest.raises(Killed):
             training.train(trainer, batches_from, plan, str(folder), check)
@@ -127,7 +127,7 @@ def test_a_kill_before_the_last_evaluation_loses_nothing(tmp_path):
     training.train(trainer, batches_from, plan, folder)  # killed before it is asked
     trainer = make_trainer()
     trainer.restore(folder)
-    check = validation.Validation(folder, lambda: {"score": 1}, "score", 0)
+    check = validation.Validation(folder, lambda: {"score": 1}, "score", 0, "dev")
     training.train(trainer, batches_from, plan, folder, check)
     assert inference.load_trained(make_trainer().model, folder) == 4
     assert (tmp_path / "best").is_dir()
@@ -177,3 +177,35 @@ def test_a_run_with_nothing_to_do_does_not_change_how_the_model_was_trained(tmp_
         settings = json.loads((tmp_path / "settings.json").read_text())
         trained_by.append(settings["max_seq_length"])
     assert trained_by == [32, 32, 16]
+
+
+@pytest.mark.parametrize("changes", [{"data": "other"}, {"metric": "other"}])
+def test_scores_of_another_kind_are_not_compared(tmp_path, changes):
+    folder = str(tmp_path)
+    train(folder, [9, 8], 0, steps=4)
+    assert checkpoint.latest(tmp_path / "best").endswith("model.ckpt-2")
+    _, asked = train(folder, [9, 1, 2], 0, steps=6, **changes)
+    assert asked == [4, 6]
+    assert checkpoint.latest(tmp_path / "best").endswith("model.ckpt-6")
+
+
+def test_the_best_is_a_model_by_itself(tmp_path):
+    for name in ("model.json", "settings.json", "bert_config.json", "vocab.txt"):
+        (tmp_path / name).write_text(f'"{name}"')
+    train(str(tmp_path), [1], 0, steps=2)
+    for name in ("model.json", "settings.json", "bert_config.json", "vocab.txt"):
+        assert (tmp_path / "best" / name).read_text() == f'"{name}"'
+
+
+def test_data_sets_are_told_apart():
+    arrays = {"ids": np.array([[1, 2], [3, 4]]), "labels": np.array([0, 1])}
+    others = [
+        arrays | {"labels": np.array([1, 0])},
+        arrays | {"ids": np.array([[1, 2, 3, 4]])},
+        {"ids": arrays["ids"]},
+        {"ids": arrays["ids"], "others": arrays["labels"]},
+    ]
+    found = {validation.fingerprint(x) for x in (arrays, *others)}
+    assert len(found) == 5
+    copy = {name: arrays[name].copy(order="F") for name in reversed(arrays)}
+    assert validation.fingerprint(copy) == validation.fingerprint(arrays)
