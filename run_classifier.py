@@ -90,10 +90,7 @@ def define_flags():
 
 def check_flags():
     """Refuses flags that contradict one another."""
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
-        raise ValueError(
-            "nothing to do: give --do_train, --do_eval, --do_predict or --do_export"
-        )
+    fine_tuning.check_flags(common_flags.values())
     if bool(FLAGS.task_name) == bool(FLAGS.tfds_name):
         raise ValueError("give one of --task_name and --tfds_name")
     if FLAGS.task_name and not FLAGS.data_dir:

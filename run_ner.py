@@ -99,10 +99,7 @@ def find_labels(train_files):
 
 
 def main():
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
-        raise ValueError(
-            "nothing to do: give --do_train, --do_eval, --do_predict or --do_export"
-        )
+    fine_tuning.check_flags(common_flags.values())
     settings = fine_tuning.Settings.from_values(common_flags.values())
     files = fine_tuning.find_files(settings)
     tokenizer = files.tokenizer()

@@ -103,10 +103,7 @@ def define_flags():
 
 def check_flags():
     """Refuses flags that do not go together, before anything is done."""
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or FLAGS.do_export):
-        raise ValueError(
-            "nothing to do: give --do_train, --do_predict, --do_export or --question"
-        )
+    fine_tuning.check_flags(common_flags.values())
     for name, needed in (
         ("do_train", "train_file"),
         ("do_predict", "predict_file"),

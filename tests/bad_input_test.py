@@ -207,6 +207,24 @@ def test_unknown_flag(classify):
     assert "do_lower_case" in result.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("script", "more"),
+    [
+        (RUN, {"data_dir": "x"}),
+        ("run_ner.py", {}),
+        ("run_swag.py", {"data_dir": "x", "task_name": "swag"}),
+        ("run_squad.py", {"train_file": "x"}),
+    ],
+)
+def test_flags_without_effect(tmp_path, script, more):
+    flags = {**more, "output_dir": tmp_path / "out"}
+    assert scripts.refusal(script, **flags).startswith("nothing to do: give --do_tr")
+    sentence = scripts.refusal(script, **flags, do_train=True, patience=2)
+    assert mentions(sentence, "--patience=2", "--keep_best") is True
+    assert not (tmp_path / "out").exists()
+
+
 def test_output_folder_of_another_model(classify, golden, tmp_path):
     scripts.succeed(RUN, **classify)
     before = (tmp_path / "out/eval_results.txt").read_text()

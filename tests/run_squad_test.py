@@ -305,13 +305,17 @@ def working(golden, tiny, tmp_path):
     }
 
 
+FOUND = {"threshold": "found", "version_2_with_negative": True}
+
+
 @pytest.mark.parametrize(
     "changes, words",
     [
         ({"do_predict": True, "predict_file": ""}, "needs a --predict_file"),
         ({"do_predict": True, "max_query_length": 61}, "--max_query_length"),
-        ({"do_predict": True, "threshold": "found"}, "found yet"),
-        ({"do_train": True, "threshold": "found"}, "of a trained model"),
+        ({"do_predict": True, "threshold": "found"}, "without --version_2_with_neg"),
+        ({"do_predict": True, **FOUND}, "found yet"),
+        ({"do_train": True, **FOUND}, "of a trained model"),
         ({"question": "who?", "context": "ada"}, "is no output folder of a run"),
     ],
 )
