@@ -17,8 +17,8 @@ from tests import scripts, squad_files
 @pytest.fixture
 def flags_of(golden, tmp_path):
     """Function of a script, giving flags of a short training of it."""
-    good = squad_files.question("good", ("ada", 6))
-    questions = squad_files.write(tmp_path / "q.json", *[("it is ada", [good])] * 3)
+    entries = [squad_files.question(name, ("ada", 6)) for name in "abcd"]
+    questions = squad_files.write(tmp_path / "q.json", ("it is ada", entries))
     words = tmp_path / "words.txt"
     words.write_text("ada B-PER\nsleeps O\n\nshe O\nsleeps O\n\n" * 4)
     endings = "sent1,sent2,ending0,ending1,label\n" + "a,b,c,d,0\na,b,c,d,1\n" * 3
