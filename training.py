@@ -58,7 +58,8 @@ PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 def set_precision(precision):
     """Sets what the models made next compute in; of `PRECISIONS`.
 
-    Weights, layer norms, softmax, losses, moments and updates stay in float32.
+    Weights, layer norms, softmax, small heads, losses, moments and updates stay in
+    float32.
     """
     keras.config.set_dtype_policy(PRECISIONS[precision])
 
