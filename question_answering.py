@@ -35,18 +35,13 @@ class Predictor:
         self.sizes, self.batch_size = sizes, batch_size
         # An answer must not depend on what else is in its batch.
         self.options = dataclasses.replace(options, drop_padding=True)
-        names = ("input_ids", "input_mask", "segment_ids")
 
-        @tf.function(
-            input_signature=[
-                {name: tf.TensorSpec([None, None], tf.int32) for name in names}
-            ]
-        )
         def forward(batch):
+            """The logits of start and end of each token, [batch, seq_length, 2]."""
             outputs = model(batch, training=False)
-            return outputs["start_logits"], outputs["end_logits"]
+            return tf.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
 
-        self._forward, self._names = forward, names
+        self._logits = inference.Sequences(forward, batch_size)
 
     def predict(self, questions, contexts):
         """The answer to each question from the text at the same place.
@@ -76,21 +71,17 @@ class Predictor:
             for number, (question, text) in pairs
         ]
         windows = list(squad_windows.make_windows(examples, self.tokenizer, self.sizes))
+        logits = (pair.T for pair in self._logits([_sequence(w) for w in windows]))
         answers = squad_answers.find_answers(
-            examples, windows, self._logits(windows), self.tokenizer, self.options
+            examples, windows, logits, self.tokenizer, self.options
         )
         return [answer.to_dict() for answer in answers]
 
-    def _logits(self, windows):
-        """Yields the logits of start and end of each window."""
-        for first in range(0, len(windows), self.batch_size):
-            batch = windows[first : first + self.batch_size]
-            longest = max(len(window.input_ids) for window in batch)
-            arrays = squad_windows.to_arrays(batch, longest)
-            starts, ends = self._forward(
-                {name: tf.constant(arrays[name]) for name in self._names}
-            )
-            yield from zip(starts.numpy(), ends.numpy(), strict=True)
+
+def _sequence(window):
+    """(ids, segments) of a window."""
+    ids, segments = window.input_ids, [0] * window.doc_offset
+    return ids, segments + [1] * (len(ids) - len(segments))
 
 
 @inference.float32_models()
