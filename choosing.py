@@ -11,71 +11,22 @@ ending; of one on ARCT they are claim and reason, and a warrant: see `continuati
 `warrants` in data/multiple_choice.py.
 """
 
-import dataclasses
-import os
-
 import numpy as np
 import tensorflow as tf
 
 import inference
-import run_directory
-from data import classification, features, tokenization
-from modeling import config as config_lib
+import runs
+from data import classification, features
 from modeling import losses, models
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """What an output folder of run_swag.py says about its model.
-
-    Attributes:
-        model_dir: str, the folder.
-        config: BertConfig.
-        task: str, "swag" or "arct".
-        do_lower_case: bool.
-        max_seq_length: int, of a choice with its context.
-        vocab_file: str.
-        init_checkpoint: str or None, the weights if the run has not trained.
-    """
-
-    model_dir: str
-    config: config_lib.BertConfig
-    task: str
-    do_lower_case: bool
-    max_seq_length: int
-    vocab_file: str
-    init_checkpoint: str | None
-
-    @inference.float32_models()
-    def load_model(self):
-        """The models.BertForMultipleChoice of the run.
-
-        Raises:
-            ValueError: there are no weights, or they lack the head.
-        """
-        model = models.BertForMultipleChoice(self.config)
-        inference.load_trained(
-            model, self.model_dir, self.init_checkpoint, complete=True
-        )
-        return model
-
-
-def read_run(model_dir):
-    """The Run of an output folder of run_swag.py.
+def load_model(run):
+    """The models.BertForMultipleChoice of a runs.Run of run_swag.py.
 
     Raises:
-        ValueError: the folder is not one of run_swag.py.
+        ValueError: there are no weights, or they lack the head.
     """
-    identity, settings = run_directory.read(model_dir, "run_swag")
-    return Run(
-        str(model_dir),
-        config_lib.BertConfig.from_dict(identity["config"]),
-        identity["task"],
-        identity["do_lower_case"],
-        settings["max_seq_length"],
-        os.path.join(model_dir, "vocab.txt"),
-        run_directory.weights_of_untrained(settings),
-    )
+    return run.load(models.BertForMultipleChoice)[0]
 
 
 class Predictor:
@@ -83,13 +34,13 @@ class Predictor:
 
     Args:
         model: models.BertForMultipleChoice.
-        run: Run.
+        run: runs.Run.
         batch_size: int, choices at a time.
     """
 
     def __init__(self, model, run, batch_size=16):
         self.run = run
-        self.tokenizer = tokenization.FullTokenizer(run.vocab_file, run.do_lower_case)
+        self.tokenizer = run.tokenizer()
 
         def score(batch):
             """The logit of each sequence, [batch], as the only choice of its own."""
@@ -159,5 +110,5 @@ def load(model_dir, batch_size=16):
     Raises:
         ValueError: the folder is not one of run_swag.py, or holds no weights.
     """
-    run = read_run(model_dir)
-    return Predictor(run.load_model(), run, batch_size)
+    run = runs.read(model_dir, "run_swag")
+    return Predictor(load_model(run), run, batch_size)

@@ -7,6 +7,7 @@ from absl import logging
 import choosing
 import question_answering
 import run_directory
+import runs
 import text_classification
 import word_tagging
 from data import targets
@@ -29,14 +30,14 @@ CHOOSERS = {
 
 
 def _classifier(model_dir):
-    run = text_classification.read_run(model_dir)
-    if run.document_stride:
+    run = runs.read(model_dir, "run_classifier")
+    if run.settings.get("document_stride"):
         logging.warning(
             "the run read long texts in windows; the export cuts them after %d tokens",
             run.max_seq_length,
         )
-    return CLASSIFIERS[run.kind](
-        run.load_model(),
+    return CLASSIFIERS[targets.Kind(run.identity["label_type"])](
+        text_classification.load_model(run),
         run.labels,
         run.vocab_file,
         run.do_lower_case,
@@ -51,14 +52,14 @@ def _question_answering(model_dir):
 
 
 def _tagger(model_dir):
-    run = word_tagging.read_run(model_dir)
-    if run.document_context:
+    run = runs.read(model_dir, "run_ner")
+    if run.settings["document_context"]:
         logging.warning(
             "the run read each sentence with those around it; the export reads it by "
             "itself"
         )
     return tagging.WordTagger(
-        run.load_model(),
+        word_tagging.load_model(run),
         run.labels,
         run.vocab_file,
         run.do_lower_case,
@@ -67,9 +68,9 @@ def _tagger(model_dir):
 
 
 def _chooser(model_dir):
-    run = choosing.read_run(model_dir)
-    return CHOOSERS[run.task](
-        run.load_model(), run.vocab_file, run.do_lower_case, run.max_seq_length
+    run = runs.read(model_dir, "run_swag")
+    return CHOOSERS[run.identity["task"]](
+        choosing.load_model(run), run.vocab_file, run.do_lower_case, run.max_seq_length
     )
 
 

@@ -12,10 +12,9 @@ import tensorflow as tf
 from absl import logging
 
 import inference
-import run_directory
+import runs
 import squad_results
-from data import squad, squad_answers, squad_windows, tokenization
-from modeling import config as config_lib
+from data import squad, squad_answers, squad_windows
 from modeling import models
 
 
@@ -84,7 +83,6 @@ def _sequence(window):
     return ids, segments + [1] * (len(ids) - len(segments))
 
 
-@inference.float32_models()
 def load(model_dir, threshold=None):
     """The Predictor of an output folder of run_squad.py, with the run's settings.
 
@@ -95,13 +93,9 @@ def load(model_dir, threshold=None):
     Raises:
         ValueError: the folder is not one of run_squad.py, or holds no weights.
     """
-    identity, settings = run_directory.read(model_dir, "run_squad")
-    model = models.BertForQuestionAnswering(
-        config_lib.BertConfig.from_dict(identity["config"])
-    )
-    step = inference.load_trained(
-        model, model_dir, run_directory.weights_of_untrained(settings), complete=True
-    )
+    run = runs.read(model_dir, "run_squad")
+    model, step = run.load(models.BertForQuestionAnswering)
+    settings = run.settings
     if threshold is None:
         threshold = settings["null_score_diff_threshold"]
         if squad_results.has_threshold(model_dir):
@@ -111,7 +105,7 @@ def load(model_dir, threshold=None):
                 logging.warning("%s; no answer is given above %g", error, threshold)
     return Predictor(
         model,
-        tokenization.FullTokenizer(f"{model_dir}/vocab.txt", identity["do_lower_case"]),
+        run.tokenizer(),
         squad_windows.WindowSizes(
             settings["max_seq_length"],
             settings["doc_stride"],

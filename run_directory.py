@@ -132,17 +132,6 @@ def read(output_dir, script):
     return identity, settings
 
 
-def weights_of_untrained(settings):
-    """The weights that a run without training is about; None if it has trained.
-
-    A run that has trained is about its own checkpoints: without them it is of no use.
-
-    Args:
-        settings: dict, of `read`.
-    """
-    return None if settings.get("do_train") else settings["init_checkpoint"]
-
-
 def read_script(output_dir):
     """The name of the script whose run is in the folder, such as "run_classifier".
 

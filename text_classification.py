@@ -7,79 +7,24 @@ predictor.predict(["Where is my card?"])  # [{"label": "card_arrival", "score": 
 predictor.predict(["A man sleeps."], ["A man is awake."])  # pairs
 """
 
-import dataclasses
-import os
-
 import numpy as np
 
 import classifier_tasks
 import inference
-import run_directory
-from data import classification, documents, features, targets, tokenization
-from modeling import config as config_lib
+import runs
+from data import classification, documents, features, targets
 from modeling import models
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """What an output folder of run_classifier.py says about its model.
-
-    Attributes:
-        model_dir: str, the folder.
-        config: BertConfig.
-        labels: tuple of str; empty if the answer is a number.
-        kind: targets.Kind.
-        do_lower_case: bool.
-        max_seq_length: int.
-        document_stride: int, 0 if longer texts are cut.
-        vocab_file: str.
-        init_checkpoint: str or None, the weights if the run has not trained.
-    """
-
-    model_dir: str
-    config: config_lib.BertConfig
-    labels: tuple[str, ...]
-    kind: targets.Kind
-    do_lower_case: bool
-    max_seq_length: int
-    document_stride: int
-    vocab_file: str
-    init_checkpoint: str | None
-
-    @inference.float32_models()
-    def load_model(self):
-        """The models.BertForSequenceClassification of the run.
-
-        Raises:
-            ValueError: there are no weights, or they lack the head.
-        """
-        model = models.BertForSequenceClassification(
-            self.config, classifier_tasks.num_outputs(self.labels)
-        )
-        inference.load_trained(
-            model, self.model_dir, self.init_checkpoint, complete=True
-        )
-        return model
-
-
-def read_run(model_dir):
-    """The Run of an output folder of run_classifier.py.
+def load_model(run):
+    """The models.BertForSequenceClassification of a runs.Run of run_classifier.py.
 
     Raises:
-        ValueError: the folder is not one of run_classifier.py.
+        ValueError: there are no weights, or they lack the head.
     """
-    identity, settings = run_directory.read(model_dir, "run_classifier")
-    return Run(
-        str(model_dir),
-        config_lib.BertConfig.from_dict(identity["config"]),
-        tuple(identity["labels"]),
-        targets.Kind(identity["label_type"]),
-        identity["do_lower_case"],
-        settings["max_seq_length"],
-        settings.get("document_stride", 0),
-        os.path.join(model_dir, "vocab.txt"),
-        run_directory.weights_of_untrained(settings),
-    )
+    return run.load(
+        models.BertForSequenceClassification, classifier_tasks.num_outputs(run.labels)
+    )[0]
 
 
 class Predictor:
@@ -87,13 +32,15 @@ class Predictor:
 
     Args:
         model: models.BertForSequenceClassification.
-        run: Run.
+        run: runs.Run.
         batch_size: int, sequences at a time.
     """
 
     def __init__(self, model, run, batch_size=16):
         self.run = run
-        self.tokenizer = tokenization.FullTokenizer(run.vocab_file, run.do_lower_case)
+        self._kind = targets.Kind(run.identity["label_type"])
+        self._stride = run.settings.get("document_stride")  # 0: longer texts are cut
+        self.tokenizer = run.tokenizer()
         self._logits = inference.Sequences(
             lambda batch: model(batch, training=False)["logits"], batch_size
         )
@@ -111,7 +58,7 @@ class Predictor:
             ValueError: they are not lists of the same length.
         """
         logits = self.logits(texts, pairs)
-        return classifier_tasks.answers(logits, self.run.labels, self.run.kind)
+        return classifier_tasks.answers(logits, self.run.labels, self._kind)
 
     def logits(self, texts, pairs=None):
         """float32, [texts, outputs]; arguments as for `predict`."""
@@ -136,11 +83,11 @@ class Predictor:
     def _sequences(self, text, other):
         """(ids, segments) of what is read of one text or pair."""
         length = self.run.max_seq_length
-        if not self.run.document_stride or other:
+        if not self._stride or other:
             example = classification.InputExample("", text, other)
             return [features.example_ids(example, length, self.tokenizer)]
         ids = self.tokenizer.encode(text)
-        windows = documents.cut(ids, length - 2, self.run.document_stride)
+        windows = documents.cut(ids, length - 2, self._stride)
         return [
             features.join_segments(window, [], length, self.tokenizer)
             for window in windows
@@ -153,5 +100,5 @@ def load(model_dir, batch_size=16):
     Raises:
         ValueError: the folder is not one of run_classifier.py, or holds no weights.
     """
-    run = read_run(model_dir)
-    return Predictor(run.load_model(), run, batch_size)
+    run = runs.read(model_dir, "run_classifier")
+    return Predictor(load_model(run), run, batch_size)

@@ -8,73 +8,21 @@ predictor.predict(["Ada lives in Paris"])  # texts with spaces between the words
 # [[{"word": "Ada", "tag": "B-PER", "score": 0.99}, ...]]
 """
 
-import dataclasses
-import os
-
 import numpy as np
 
 import inference
-import run_directory
-from data import ner, tokenization
-from modeling import config as config_lib
+import runs
+from data import ner
 from modeling import losses, models
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """What an output folder of run_ner.py says about its model.
-
-    Attributes:
-        model_dir: str, the folder.
-        config: BertConfig.
-        labels: tuple of str, tags in BIO.
-        do_lower_case: bool.
-        max_seq_length: int, of a window; longer sentences have several.
-        document_context: bool, the windows were filled with the sentences around.
-        vocab_file: str.
-        init_checkpoint: str or None, the weights if the run has not trained.
-    """
-
-    model_dir: str
-    config: config_lib.BertConfig
-    labels: tuple[str, ...]
-    do_lower_case: bool
-    max_seq_length: int
-    document_context: bool
-    vocab_file: str
-    init_checkpoint: str | None
-
-    @inference.float32_models()
-    def load_model(self):
-        """The models.BertForTokenClassification of the run.
-
-        Raises:
-            ValueError: there are no weights, or they lack the head.
-        """
-        model = models.BertForTokenClassification(self.config, len(self.labels))
-        inference.load_trained(
-            model, self.model_dir, self.init_checkpoint, complete=True
-        )
-        return model
-
-
-def read_run(model_dir):
-    """The Run of an output folder of run_ner.py.
+def load_model(run):
+    """The models.BertForTokenClassification of a runs.Run of run_ner.py.
 
     Raises:
-        ValueError: the folder is not one of run_ner.py.
+        ValueError: there are no weights, or they lack the head.
     """
-    identity, settings = run_directory.read(model_dir, "run_ner")
-    return Run(
-        str(model_dir),
-        config_lib.BertConfig.from_dict(identity["config"]),
-        tuple(identity["labels"]),
-        identity["do_lower_case"],
-        settings["max_seq_length"],
-        settings["document_context"],
-        os.path.join(model_dir, "vocab.txt"),
-        run_directory.weights_of_untrained(settings),
-    )
+    return run.load(models.BertForTokenClassification, len(run.labels))[0]
 
 
 class Predictor:
@@ -82,13 +30,13 @@ class Predictor:
 
     Args:
         model: models.BertForTokenClassification.
-        run: Run.
+        run: runs.Run.
         batch_size: int, windows at a time.
     """
 
     def __init__(self, model, run, batch_size=16):
         self.run = run
-        self.tokenizer = tokenization.FullTokenizer(run.vocab_file, run.do_lower_case)
+        self.tokenizer = run.tokenizer()
         self._logits = inference.Sequences(
             lambda batch: model(batch, training=False)["logits"], batch_size
         )
@@ -109,7 +57,7 @@ class Predictor:
             ValueError: it is one text, not a list.
         """
         sentences = _split(sentences)
-        answers = []
+        answers, labels = [], self.run.labels
         for words, logits in zip(
             sentences, self.logits(sentences, of_one_document), strict=True
         ):
@@ -118,7 +66,7 @@ class Predictor:
                 [
                     {
                         "word": word,
-                        "tag": self.run.labels[probabilities.argmax()],
+                        "tag": labels[probabilities.argmax()],
                         "score": float(probabilities.max()),
                     }
                     for word, probabilities in rows
@@ -160,5 +108,5 @@ def load(model_dir, batch_size=16):
     Raises:
         ValueError: the folder is not one of run_ner.py, or holds no weights.
     """
-    run = read_run(model_dir)
-    return Predictor(run.load_model(), run, batch_size)
+    run = runs.read(model_dir, "run_ner")
+    return Predictor(load_model(run), run, batch_size)

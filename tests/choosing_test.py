@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import choosing
+import runs
 from data import multiple_choice, tokenization
 from modeling import config as config_lib
 from modeling import models
@@ -17,8 +18,8 @@ def predictor(golden):
     config = config_lib.BertConfig.from_json_file(golden / "tiny_tf1/bert_config.json")
     model = models.BertForMultipleChoice(config)
     small_models.randomize(model, 7, num_labels=1)
-    vocab_file = str(golden / "tiny_tf1/vocab.txt")
-    run = choosing.Run("", config, "swag", True, 16, vocab_file, None)
+    folder = str(golden / "tiny_tf1")
+    run = runs.Run(folder, {"do_lower_case": True}, {"max_seq_length": 16})
     predictor = choosing.Predictor(model, run, batch_size=3)
     predictor.model = model  # for the tests
     return predictor

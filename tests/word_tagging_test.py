@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import runs
 import word_tagging
 from data import conll, ner, tokenization
 from modeling import config as config_lib
@@ -24,8 +25,8 @@ def model(golden):
 
 @pytest.fixture
 def predictor(golden, model):
-    vocab_file = str(golden / "tiny_tf1/vocab.txt")
-    run = word_tagging.Run("", model.config, LABELS, True, 12, False, vocab_file, None)
+    identity = {"labels": LABELS, "do_lower_case": True}
+    run = runs.Run(str(golden / "tiny_tf1"), identity, {"max_seq_length": 12})
     return word_tagging.Predictor(model, run, batch_size=3)
 
 

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 import choosing
+import runs
 from data import multiple_choice
 from modeling import config as config_lib
 from modeling import models
@@ -28,8 +29,9 @@ def vocab_file(golden):
 
 
 @pytest.fixture(scope="module")
-def predictor(model, vocab_file):
-    run = choosing.Run("", model.config, "swag", True, 12, vocab_file, None)
+def predictor(model, golden):
+    folder = str(golden / "tiny_tf1")
+    run = runs.Run(folder, {"do_lower_case": True}, {"max_seq_length": 12})
     return choosing.Predictor(model, run)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import runs
 import word_tagging
 from modeling import config as config_lib
 from modeling import models
@@ -26,9 +27,9 @@ def make(golden):
 
     @functools.cache
     def make(max_seq_length):
-        run = word_tagging.Run(
-            "", config, LABELS, True, max_seq_length, False, vocab_file, None
-        )
+        identity = {"labels": LABELS, "do_lower_case": True}
+        settings = {"max_seq_length": max_seq_length}
+        run = runs.Run(str(golden / "tiny_tf1"), identity, settings)
         server = tagging.WordTagger(model, LABELS, vocab_file, True, max_seq_length)
         return server, word_tagging.Predictor(model, run)
 

@@ -1,0 +1,86 @@
+"""The folder of a fine-tuning script, as predictors and exports read it."""
+
+import dataclasses
+import os
+
+import inference
+import run_directory
+from data import tokenization
+from modeling import config as config_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What an output folder says about its model.
+
+    Attributes:
+        model_dir: str, the folder.
+        identity: dict, what makes the model what it is: config, do_lower_case and what
+            else the script gives, such as labels.
+        settings: dict of flag name → value, how it was trained.
+    """
+
+    model_dir: str
+    identity: dict
+    settings: dict
+
+    @property
+    def config(self):
+        """BertConfig."""
+        return config_lib.BertConfig.from_dict(self.identity["config"])
+
+    @property
+    def labels(self):
+        """tuple of str, in the order of the outputs; empty if there are none."""
+        return tuple(self.identity["labels"])
+
+    @property
+    def vocab_file(self):
+        """str."""
+        return os.path.join(self.model_dir, "vocab.txt")
+
+    @property
+    def do_lower_case(self):
+        """bool."""
+        return self.identity["do_lower_case"]
+
+    @property
+    def max_seq_length(self):
+        """int, tokens of a sequence."""
+        return self.settings["max_seq_length"]
+
+    def tokenizer(self):
+        """The tokenization.FullTokenizer of the model."""
+        return tokenization.FullTokenizer(self.vocab_file, self.do_lower_case)
+
+    @inference.float32_models()
+    def load(self, model_class, *args):
+        """The trained model.
+
+        A run that has trained is about its own checkpoints, and of no use without them.
+        One that has not is about the weights it was started from.
+
+        Args:
+            model_class: of modeling.models, called with the config and `args`.
+        Returns:
+            (keras.Model, int, updates behind its weights).
+        Raises:
+            ValueError: there are no weights, or they lack the head.
+        """
+        trained = self.settings.get("do_train")
+        initial = None if trained else self.settings["init_checkpoint"]
+        model = model_class(self.config, *args)
+        step = inference.load_trained(model, self.model_dir, initial, complete=True)
+        return model, step
+
+
+def read(model_dir, script):
+    """The Run in a folder.
+
+    Args:
+        model_dir: str.
+        script: str, the script whose run it must be, such as "run_classifier".
+    Raises:
+        ValueError: it is not the folder of a run of that script.
+    """
+    return Run(str(model_dir), *run_directory.read(model_dir, script))
