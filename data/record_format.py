@@ -156,7 +156,7 @@ def _checksums(content: np.ndarray, ends: np.ndarray, lengths: np.ndarray):
     first = width - lengths[:, None] + np.arange(4)
     rows[np.arange(len(lengths))[:, None], first] ^= 0xFF
     crc = np.full(len(lengths), 0xFFFFFFFF, np.uint32)
-    table = _contributions(width)
+    table = contributions(width)
     starts = 256 * np.arange(_BLOCK)
     for column in range(0, width, _BLOCK):
         block = slice(column, column + _BLOCK)
@@ -167,7 +167,7 @@ def _checksums(content: np.ndarray, ends: np.ndarray, lengths: np.ndarray):
 
 
 @functools.lru_cache(maxsize=8)
-def _contributions(count: int) -> np.ndarray:
+def contributions(count: int) -> np.ndarray:
     """uint32 [count, 256]: what a byte adds, those that most others follow first."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):  # bits; the polynomial of Castagnoli, reflected
