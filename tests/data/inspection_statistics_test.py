@@ -177,7 +177,9 @@ def test_the_golden_statistics_come_out(number, golden, tmp_path):
     documents = text_files.read_documents(str(golden / stats["corpus"]))
     (chunk,) = corpus.make_chunks([(str(golden / stats["corpus"]), documents)])
     pool = corpus.make_pool(0, [corpus.tokenize(chunk, tokenizer.encode)])
-    num_files, num_passes = 20, 25
+    # Of setting 7, one instance in 400 has fewer predictions than the others, often
+    # with its neighbours: 20 files are too few to see how much that varies.
+    num_files, num_passes = (100 if number == 7 else 20), 25
     found = []
     for seed in range(num_files):
         values = {**config, "pre_segmented": False, "random_seed": seed}
