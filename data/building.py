@@ -139,38 +139,45 @@ class Build:
         self, run: Callable, chunks: list[corpus.Chunk], counts: collections.Counter
     ) -> list[range]:
         """Makes the token ids of all chunks; returns the pools."""
-        chunks = self._unpack(run, chunks)
+        chunks, unpacked = self._unpack(run, chunks)
         calls = ((chunk,) for chunk in chunks)
         done = list(run("tokenize", calls, len(chunks), "tokenizing", "chunk"))
         for chunk in done:
             counts.update(chunk)
         del counts["size"]
-        for path in self._unpacked.values():
+        for path in unpacked:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(path)
         return corpus.plan_pools(
             [chunk["size"] for chunk in done], [chunk["documents"] for chunk in done]
         )
 
-    def _unpack(self, run: Callable, chunks: list[corpus.Chunk]) -> list[corpus.Chunk]:
-        """Unpacks what is compressed, for chunks begin anywhere; chunks of that."""
+    def _unpack(
+        self, run: Callable, chunks: list[corpus.Chunk]
+    ) -> tuple[list[corpus.Chunk], list[str]]:
+        """Unpacks what is compressed, for chunks begin anywhere in it.
+
+        Returns:
+            the chunks, of the unpacked files where there are such, and these files.
+        """
         missing = [c for c in chunks if not os.path.exists(self.job.chunk(c.index))]
         paths = {place.path for chunk in missing for place in chunk.ranges}
-        self._unpacked = {}
+        unpacked = {}
         for number, path in enumerate(sorted(p for p in paths if p.endswith(".gz"))):
             name = os.path.basename(path).removesuffix(".gz")
-            self._unpacked[path] = f"{self.job.folder}/text-{number:06d}-{name}"
-        calls = self._unpacked.items()
+            unpacked[path] = f"{self.job.folder}/text-{number:06d}-{name}"
+        calls = unpacked.items()
         list(run("unpack", calls, len(calls), "unpacking", "file"))
 
         def moved(place: corpus.Range) -> corpus.Range:
-            path = self._unpacked.get(place.path, place.path)
+            path = unpacked.get(place.path, place.path)
             return dataclasses.replace(place, path=path)
 
-        return [
+        chunks = [
             dataclasses.replace(chunk, ranges=tuple(map(moved, chunk.ranges)))
             for chunk in chunks
         ]
+        return chunks, list(unpacked.values())
 
     def _make_parts(
         self,
