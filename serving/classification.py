@@ -2,12 +2,12 @@
 
 import tensorflow as tf
 
-from data import classification, features, graph_tokenization, tokenization
+from data import classification, features
 from modeling import losses
-from serving import parity
+from serving import parity, saved_model
 
 
-class _TextModel(tf.Module):
+class _TextModel(saved_model.TextServer):
     """Signatures of a model that gives logits for texts.
 
     serving_default: text, string [batch].
@@ -26,13 +26,8 @@ class _TextModel(tf.Module):
     SIGNATURES = ("serving_default", "pair", "ids")
 
     def __init__(self, model, labels, vocab_file, do_lower_case, max_seq_length):
-        super().__init__()
-        self.model, self.max_seq_length = model, max_seq_length
+        super().__init__(model, vocab_file, do_lower_case, max_seq_length)
         self.labels = tf.constant(list(labels), tf.string)
-        self.vocab = tf.saved_model.Asset(vocab_file)
-        self.tokenizer = graph_tokenization.GraphTokenizer(vocab_file, do_lower_case)
-        # What the one in the graph is compared with.
-        self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
 
     def outputs(self, logits):
         """dict of what the signatures give for logits, [batch, outputs]."""
@@ -61,10 +56,7 @@ class _TextModel(tf.Module):
         return self._answer(self.tokenizer.pack(ids_a, ids_b, self.max_seq_length))
 
     @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None], tf.int32, name)
-            for name in ("input_ids", "input_mask", "segment_ids")
-        ],
+        input_signature=saved_model.ids_signature(2),
         autograph=False,
     )
     def ids(self, input_ids, input_mask, segment_ids):

@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from data import graph_tokenization, multiple_choice, tokenization
+from data import multiple_choice
 from modeling import losses
-from serving import parity
+from serving import parity, saved_model
 
 
 def _texts(*names):
@@ -16,7 +16,7 @@ def _choices(name):
     return tf.TensorSpec([None, None], tf.string, name)
 
 
-class TextChooser(tf.Module):
+class TextChooser(saved_model.TextServer):
     """Signatures of a model that gives a logit for each choice.
 
     serving_default: context, string [batch], and choices, string [batch, choices]; ""
@@ -37,14 +37,6 @@ class TextChooser(tf.Module):
 
     SIGNATURES = ("serving_default", "ids")
 
-    def __init__(self, model, vocab_file, do_lower_case, max_seq_length):
-        super().__init__()
-        self.model, self.max_seq_length = model, max_seq_length
-        self.vocab = tf.saved_model.Asset(vocab_file)
-        self.tokenizer = graph_tokenization.GraphTokenizer(vocab_file, do_lower_case)
-        # What the one in the graph is compared with.
-        self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
-
     # No autograph: it has nothing to do in these, and takes its time.
     @tf.function(
         input_signature=[*_texts("context"), _choices("choices")], autograph=False
@@ -54,10 +46,7 @@ class TextChooser(tf.Module):
         return self._choose(context, choices, choices)
 
     @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None, None], tf.int32, name)
-            for name in ("input_ids", "input_mask", "segment_ids")
-        ],
+        input_signature=saved_model.ids_signature(3),
         autograph=False,
     )
     def ids(self, input_ids, input_mask, segment_ids):

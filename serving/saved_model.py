@@ -11,6 +11,34 @@ import shutil
 import tensorflow as tf
 from absl import logging
 
+from data import graph_tokenization, tokenization
+
+
+class TextServer(tf.Module):
+    """A model with its tokenizer in the graph, and the one that is compared with it.
+
+    Args:
+        model: keras.Model.
+        vocab_file: str, becomes an asset.
+        do_lower_case: bool.
+        max_seq_length: int.
+    """
+
+    def __init__(self, model, vocab_file, do_lower_case, max_seq_length):
+        super().__init__()
+        self.model, self.max_seq_length = model, max_seq_length
+        self.vocab = tf.saved_model.Asset(vocab_file)
+        self.tokenizer = graph_tokenization.GraphTokenizer(vocab_file, do_lower_case)
+        self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
+
+
+def ids_signature(rank):
+    """input_ids, input_mask and segment_ids, int32, of any shape with `rank` axes."""
+    return [
+        tf.TensorSpec([None] * rank, tf.int32, name)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    ]
+
 
 def next_version(export_dir):
     """The path for the next version of a model, --export_dir/1 if it is the first.

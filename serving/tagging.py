@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from data import features, graph_tokenization, ner, tokenization
+from data import features, ner
 from modeling import losses
-from serving import parity
+from serving import parity, saved_model
 
 # What `str.split` splits at.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x110000))))
@@ -35,7 +35,7 @@ class _Windows(NamedTuple):
     place: tf.Tensor
 
 
-class WordTagger(tf.Module):
+class WordTagger(saved_model.TextServer):
     """Signatures of a model that gives logits for tokens.
 
     serving_default: words, string [batch, words]; "" at the end of a row is padding.
@@ -60,13 +60,8 @@ class WordTagger(tf.Module):
     SIGNATURES = ("serving_default", "text", "ids")
 
     def __init__(self, model, labels, vocab_file, do_lower_case, max_seq_length):
-        super().__init__()
-        self.model, self.max_seq_length = model, max_seq_length
+        super().__init__(model, vocab_file, do_lower_case, max_seq_length)
         self.labels = tf.constant(list(labels), tf.string)
-        self.vocab = tf.saved_model.Asset(vocab_file)
-        self.tokenizer = graph_tokenization.GraphTokenizer(vocab_file, do_lower_case)
-        # What the one in the graph is compared with.
-        self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
         self._unknown = self._python_tokenizer.vocab["[UNK]"]
 
     # No autograph: it has nothing to do in these, and takes its time.
@@ -94,10 +89,7 @@ class WordTagger(tf.Module):
             return {"words": words.to_tensor(""), **self._tag(words, is_word)}
 
     @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None], tf.int32, name)
-            for name in ("input_ids", "input_mask", "segment_ids")
-        ],
+        input_signature=saved_model.ids_signature(2),
         autograph=False,
     )
     def ids(self, input_ids, input_mask, segment_ids):
