@@ -223,15 +223,16 @@ class Plan:
         return max(1, min(100, self.num_train_steps // 20))
 
 
-def train(trainer, batches_from, plan, output_dir, validation=None):
+def train(trainer, batches, plan, output_dir, validation=None):
     """Trains until `plan.num_train_steps` updates are done, from wherever it stands.
 
     Checkpoints are written at the start, every `save_checkpoints_steps` and at the end.
 
     Args:
         trainer: Trainer, restored or fresh.
-        batches_from: function of the number of finished updates, giving a
-            tf.data.Dataset of the global batches that follow, without end.
+        batches: data.batching.Batches: `starting_at(step)` is a tf.data.Dataset of the
+            global batches that follow so many updates, without end; `describe(step)`
+            names the records of the first of them.
         plan: Plan.
         output_dir: str.
         validation: validation.Validation, asked after every checkpoint, may end it.
@@ -258,7 +259,9 @@ def train(trainer, batches_from, plan, output_dir, validation=None):
         return
     run_directory.begin_training(output_dir)
     log = run_directory.TrainingLog(output_dir, step, target)
-    dataset = trainer.strategy.experimental_distribute_dataset(batches_from(step))
+    dataset = trainer.strategy.experimental_distribute_dataset(
+        batches.starting_at(step)
+    )
     iterator, results = iter(dataset), []
     while step < target:
         results.append(trainer.update(iterator))
