@@ -47,9 +47,36 @@ def clip(gradients, norm=1.0):
         gradients: list of float32 tensors. Sparse ones must be made dense before: the
             norm of unmerged rows is another number.
     Returns:
-        the list, and the norm before, float32 scalar.
+        the list, and the norm before, float32 scalar. Where that is not finite, the
+        list is not either: see `finite` of `AdamWeightDecay.apply`.
     """
     return tf.clip_by_global_norm(gradients, norm)
+
+
+def layer_rates(names, decay, num_layers):
+    """Smaller learning rates for lower layers; `rates` of `AdamWeightDecay`.
+
+    A layer learns `decay` times as fast as the one above: the discriminative
+    fine-tuning of ULMFiT (Howard and Ruder 2018, section 3.2), for BERT in Sun et al.
+    2019 ("How to Fine-Tune BERT for Text Classification?"; 0.95 did best there). Heads
+    and pooler count as the layer above the encoder and have the rate itself; the
+    embeddings are the layer below it.
+
+    Args:
+        names: names of weights in the checkpoint.
+        decay: float; 1 for equal rates.
+        num_layers: int, of the encoder.
+    Returns:
+        dict of name → factor of the learning rate.
+    """
+
+    def depth(name):
+        layer = re.match(r"bert/encoder/layer_(\d+)/", name)
+        if layer:
+            return num_layers - int(layer[1])
+        return num_layers + 1 if name.startswith("bert/embeddings/") else 0
+
+    return {name: decay ** depth(name) for name in names}
 
 
 class AdamWeightDecay(tf.Module):
@@ -66,7 +93,12 @@ class AdamWeightDecay(tf.Module):
         betas: decay rates of the two moments.
         epsilon: float, outside the root.
         bias_correction: bool, divide m by 1 - beta_1^t and v by 1 - beta_2^t (Kingma
-            and Ba 2015); t counts from 1.
+            and Ba 2015); t counts from 1, skipped updates too.
+        rates: dict of the checkpoint's name → factor of the learning rate, 1 where it
+            says nothing. A weight whose factor is 0 is left out: it stays as it is and
+            has no moments.
+    Raises:
+        ValueError: `rates` names something else than a weight.
     """
 
     def __init__(
@@ -77,13 +109,22 @@ class AdamWeightDecay(tf.Module):
         betas=(0.9, 0.999),
         epsilon=1e-6,
         bias_correction=False,
+        rates=None,
     ):
         super().__init__(name="adam_weight_decay")
+        rates = rates or {}
+        for name in rates:
+            if name not in weights:
+                raise ValueError(
+                    f"there is a learning rate for {name!r}, but no such weight; give "
+                    f"names of the checkpoint such as {next(iter(weights), None)!r}"
+                )
         self.schedule, self.weight_decay = schedule, weight_decay
         self.betas, self.epsilon = betas, epsilon
         self.bias_correction = bias_correction
-        self.names = list(weights)
-        self.weights = [weight.value for weight in weights.values()]
+        self.names = [name for name in weights if rates.get(name, 1.0)]
+        self.factors = [rates.get(name, 1.0) for name in self.names]
+        self.weights = [weights[name].value for name in self.names]
         self.m, self.v = ([self._slot(w) for w in self.weights] for _ in range(2))
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="global_step")
 
@@ -98,31 +139,43 @@ class AdamWeightDecay(tf.Module):
             slots[f"{name}/adam_m"], slots[f"{name}/adam_v"] = m, v
         return slots
 
-    def apply(self, gradients):
+    def apply(self, gradients, finite=None):
         """One update, called in the replica context with the same values everywhere.
 
         Args:
-            gradients: list of dense float32 tensors in the order of the weights, summed
-                over replicas and clipped; None for a weight that the loss does not
-                reach, which then stays as it is.
+            gradients: list of dense float32 tensors in the order of `self.weights`,
+                summed over replicas and clipped; None for a weight that the loss does
+                not reach, which then stays as it is.
+            finite: bool scalar tensor; where it is False, weights and moments stay as
+                they are, and only the number of updates grows. Default: True.
         Returns:
-            the learning rate that was used, float32 scalar.
+            the learning rate of the update, float32 scalar.
         """
-        rate = self.schedule(self.step)
         context = tf.distribute.get_replica_context()
-        context.merge_call(self._apply, args=(gradients, rate))
-        return rate
+        return context.merge_call(self._apply, args=(gradients, finite))
 
-    def _apply(self, strategy, gradients, rate):
-        update = strategy.extended.update
-        rows = zip(self.names, self.weights, self.m, self.v, gradients, strict=True)
+    def _apply(self, strategy, gradients, finite):
+        rate = self.schedule(self.step)
         correction = self._correction()
-        for name, weight, m, v, gradient in rows:
-            if gradient is None:
-                continue
-            decay = 0.0 if NO_DECAY.search(name) else self.weight_decay
-            update(weight, self._update, args=(m, v, gradient, rate, correction, decay))
-        update(self.step, lambda step: step.assign_add(1))
+
+        def update_all():
+            columns = self.names, self.factors, self.weights, self.m, self.v, gradients
+            for name, factor, weight, m, v, gradient in zip(*columns, strict=True):
+                if gradient is None:
+                    continue
+                decayed = not NO_DECAY.search(name)
+                arguments = (m, v, gradient, rate * factor, correction, decayed)
+                strategy.extended.update(weight, self._update, args=arguments)
+
+        if finite is None:
+            update_all()
+        else:
+            # One branch around everything, outside the replicas: no pass over the
+            # memory, and no collectives in it.
+            finite = strategy.experimental_local_results(finite)[0]
+            tf.cond(finite, update_all, lambda: None)
+        strategy.extended.update(self.step, lambda step: step.assign_add(1))
+        return rate
 
     def _correction(self):
         """Factors of the rate and of epsilon that the fused update needs."""
@@ -136,20 +189,26 @@ class AdamWeightDecay(tf.Module):
         root = tf.sqrt(size * (1 - second**time))
         return tf.cast(root / (1 - first**time), tf.float32), tf.cast(root, tf.float32)
 
-    def _update(self, weight, m, v, gradient, rate, correction, decay):
-        if decay:
-            weight.assign_sub(rate * decay * weight)
+    def _update(self, weight, m, v, gradient, rate, correction, decayed):
+        """Moves a weight and its moments; `decayed` is False for those of NO_DECAY."""
+        if decayed and self.weight_decay:
+            weight.assign_sub(rate * self.weight_decay * weight)
+        self._adam(
+            weight, m, v, gradient, rate * correction[0], self.epsilon * correction[1]
+        )
+
+    def _adam(self, weight, m, v, gradient, rate, epsilon):
         # One pass over the memory instead of ten. Powers of 0: the correction is done
-        # here, because the kernel's own leaves epsilon as it is.
+        # outside, because the kernel's own leaves epsilon as it is.
         tf.raw_ops.ResourceApplyAdam(
             var=weight.handle,
             m=m.handle,
             v=v.handle,
             beta1_power=0.0,
             beta2_power=0.0,
-            lr=rate * correction[0],
+            lr=rate,
             beta1=self.betas[0],
             beta2=self.betas[1],
-            epsilon=self.epsilon * correction[1],
+            epsilon=epsilon,
             grad=gradient,
         )
