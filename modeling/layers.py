@@ -20,7 +20,10 @@ def initializer(stddev):
 
 def gelu(x):
     """GELU in the tanh form (Hendrycks and Gimpel 2016), which BERT uses."""
-    return 0.5 * x * (1 + tf.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+    # Beyond 10 the tanh is 1 in every type. In float16 the cube overflows from 113 on,
+    # and its gradient is not a number from 1200 on.
+    y = tf.clip_by_value(x, -10, 10) if x.dtype == tf.float16 else x
+    return 0.5 * x * (1 + tf.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y * y * y)))
 
 
 def gelu_exact(x):
