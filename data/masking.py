@@ -136,40 +136,42 @@ def choose(groups: np.ndarray, budgets: np.ndarray, keys: np.ndarray) -> np.ndar
 
     Args:
         groups: int [N, L], as from `by_token`.
-        budgets: int [N], most positions to choose.
+        budgets: int [N], most positions to choose, at least 1.
         keys: uint64 [N].
 
     Returns:
         bool [N, L], the chosen positions.
     """
     is_candidate = groups >= 0
-    shape = groups.shape
-    flat = groups + shape[1] * np.arange(shape[0])[:, None]  # distinct over all rows
-    sizes = np.bincount(flat[is_candidate], minlength=groups.size).reshape(shape)
-    priorities = random_bits(keys, _PRIORITY, shape[1])
-    priorities[sizes == 0] = np.iinfo(np.uint64).max  # no such group: last
-    order = np.argsort(priorities, axis=1)
+    num_rows, length = groups.shape
+    counts = groups.max(axis=1, initial=-1) + 1
+    exists = np.arange(length) < counts[:, None]  # by group, not by position
+    priorities = random_bits(keys, _PRIORITY, length)
+    priorities = np.where(exists, priorities, np.iinfo(np.uint64).max)
+    if counts.sum() == np.count_nonzero(is_candidate):  # none has two positions
+        last = np.minimum(budgets, length)[:, None] - 1
+        limits = np.take_along_axis(np.sort(priorities, axis=1), last, axis=1)
+        is_chosen = is_candidate.copy()
+        is_chosen[is_candidate] = (priorities <= limits)[exists]
+        return is_chosen
 
-    is_chosen = np.zeros(shape, bool)  # by group, not by position
-    if sizes.max(initial=0) <= 1:  # all fit until the budget is used up
-        order = order[:, : budgets.max(initial=0)]
-        fits = np.arange(order.shape[1]) < budgets[:, None]
-        fits &= np.take_along_axis(sizes, order, axis=1) > 0
-        np.put_along_axis(is_chosen, order, fits, axis=1)
-        return is_candidate & np.take_along_axis(
-            is_chosen, np.maximum(groups, 0), axis=1
-        )
-    left = budgets.copy()
-    rows = np.arange(shape[0])
-    for rank in range(groups.max(initial=-1) + 1):
+    first = length * np.arange(num_rows)[:, None]  # so that no two rows share a group
+    flat = (groups + first)[is_candidate]
+    sizes = np.bincount(flat, minlength=groups.size).reshape(groups.shape)
+    order = np.argsort(priorities, axis=1)
+    is_taken = np.zeros(groups.shape, bool)
+    left, rows = budgets.copy(), np.arange(num_rows)
+    for rank in range(counts.max()):
         group = order[:, rank]
         size = sizes[rows, group]
         fits = (size > 0) & (size <= left)
-        is_chosen[rows, group] = fits
+        is_taken[rows, group] = fits
         left -= size * fits
         if not left.any():
             break
-    return is_candidate & np.take_along_axis(is_chosen, np.maximum(groups, 0), axis=1)
+    is_chosen = is_candidate.copy()
+    is_chosen[is_candidate] = is_taken.ravel()[flat]
+    return is_chosen
 
 
 def mask(
@@ -189,7 +191,9 @@ def mask(
         `masked_lm_weights` float32 [N, M], 1 for a prediction; padded with zeros.
     """
     marked_ids, input_ids = input_ids, input_ids & ~np.int32(CONTINUES)
-    is_candidate = (input_mask == 1) & ~np.isin(input_ids, scheme.special_ids)
+    is_candidate = input_mask == 1
+    for special_id in scheme.special_ids:
+        is_candidate &= input_ids != special_id
     groups = scheme.group(marked_ids, is_candidate)
     budgets = num_to_predict(input_mask.sum(axis=1), scheme)
     is_chosen = choose(groups, budgets, keys)
@@ -198,12 +202,12 @@ def mask(
     is_filled = np.arange(slots[1]) < is_chosen.sum(axis=1)[:, None]  # [N, M]
     positions, labels = np.zeros(slots, np.int32), np.zeros(slots, np.int32)
     # Both sides run through the rows from left to right.
-    positions[is_filled] = np.nonzero(is_chosen)[1]
-    labels[is_filled] = input_ids[is_chosen]
-    masked = input_ids.copy()
-    masked[is_chosen] = _replacements(labels, keys, scheme)[is_filled]
+    chosen = np.flatnonzero(is_chosen)
+    positions[is_filled] = chosen % input_ids.shape[1]
+    labels[is_filled] = input_ids.take(chosen)
+    input_ids.put(chosen, _replacements(labels, keys, scheme)[is_filled])
     return {
-        "input_ids": masked,
+        "input_ids": input_ids,
         "masked_lm_positions": positions,
         "masked_lm_ids": labels,
         "masked_lm_weights": is_filled.astype(np.float32),

@@ -195,7 +195,7 @@ def lay_out(
     source = place + (a_start - 1) + is_b * (b_start - first_sep - a_start)
     input_ids = token_ids.take(source, mode="clip")
     input_ids[:, 0] = settings.cls_id
-    input_ids[(place == first_sep) | (place == last_sep)] = settings.sep_id
+    np.put_along_axis(input_ids, np.hstack([first_sep, last_sep]), settings.sep_id, 1)
     input_mask = place <= last_sep
     return {
         "input_ids": input_ids * input_mask,
