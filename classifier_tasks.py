@@ -144,9 +144,8 @@ class Runner:
         return kept
 
     def _rows(self, arrays, batch_size, description):
-        batches = batching.in_memory_evaluation_batches(arrays, batch_size)
-        if not self._pad_to_max:
-            batches = batches.map(batching.trim_padding)
+        transform = None if self._pad_to_max else batching.trim_padding
+        batches = batching.in_memory_evaluation_batches(arrays, batch_size, transform)
         rows = list(self._forward.rows(batches, description))
         return [self._join_windows(rows)] if "document_ids" in arrays else rows
 

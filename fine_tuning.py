@@ -11,7 +11,7 @@ import command_line
 import model_files
 import run_directory
 import training
-from data import classification, tokenization
+from data import batching, classification, tokenization
 from modeling import config as config_lib
 from modeling import optimization
 from serving import saved_model
@@ -163,7 +163,7 @@ def train(
     objective,
     settings: Settings,
     num_examples: int,
-    batches_from: Callable,
+    batches: batching.Batches,
     checked=None,
 ) -> int:
     """Trains, or resumes: warm-up, then linear decay, over so many epochs.
@@ -174,7 +174,7 @@ def train(
         objective: losses.Objective.
         settings: Settings.
         num_examples: what an epoch has.
-        batches_from: function of the number of finished updates, see `training.train`.
+        batches: of the training set, see `training.train`.
         checked: validation.Validation or None.
     Returns:
         The number of updates done.
@@ -197,7 +197,7 @@ def train(
         settings.output_dir, settings.init_checkpoint, settings.skip_mismatched_heads
     )
     plan = training.Plan(steps, settings.save_checkpoints_steps, batch_size)
-    training.train(trainer, batches_from, plan, settings.output_dir, checked)
+    training.train(trainer, batches, plan, settings.output_dir, checked)
     return trainer.step
 
 

@@ -209,7 +209,7 @@ def main():
             objective,
             settings,
             len(arrays["label_ids"]),
-            lambda step: training_batches(arrays, step),
+            training_batches(arrays),
             checked,
         )
     if FLAGS.keep_best or not FLAGS.do_train:
@@ -223,12 +223,12 @@ def main():
         fine_tuning.export(FLAGS.output_dir, FLAGS.export_dir)
 
 
-def training_batches(arrays, step):
-    """The batches from an update on; without needless padding, unless it is wanted."""
-    batches = batching.in_memory_batches(
-        arrays, FLAGS.train_batch_size, FLAGS.seed, step
+def training_batches(arrays):
+    """Batches without needless padding, unless it is wanted."""
+    transform = None if FLAGS.pad_to_max else batching.trim_padding
+    return batching.InMemoryBatches(
+        arrays, FLAGS.train_batch_size, FLAGS.seed, transform
     )
-    return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
 
 
 def splits(task, kind):

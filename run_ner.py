@@ -21,6 +21,8 @@ eval_predictions.conll: the file's columns, the tags in BIO, the predicted tags.
 the test file the same as test_results and test_predictions.conll, if it has tags.
 """
 
+import functools
+
 import common_flags
 
 import tensorflow as tf
@@ -161,30 +163,25 @@ def main():
 
 def train(strategy, model, settings, arrays, checked):
     """Trains, or resumes; returns the number of updates done."""
-
-    def batches_from(step):
-        return trimmed(
-            batching.in_memory_batches(arrays, FLAGS.train_batch_size, FLAGS.seed, step)
-        )
-
+    batches = batching.InMemoryBatches(
+        arrays, FLAGS.train_batch_size, FLAGS.seed, trim()
+    )
     return fine_tuning.train(
         strategy,
         model,
         losses.TOKENS,
         settings,
         len(arrays["input_ids"]),
-        batches_from,
+        batches,
         checked,
     )
 
 
-def trimmed(batches):
-    """The batches without columns of padding, unless --pad_to_max asks for them."""
-
-    def trim(batch):
-        return batching.trim_padding(batch, also=("label_ids", "label_mask"))
-
-    return batches if FLAGS.pad_to_max else batches.map(trim)
+def trim():
+    """What cuts the columns of padding off a batch; None with --pad_to_max."""
+    if FLAGS.pad_to_max:
+        return None
+    return functools.partial(batching.trim_padding, also=("label_ids", "label_mask"))
 
 
 def measure(outputs, batch):
@@ -202,9 +199,9 @@ def tag(forward, labels, data, batch_size):
     The loss is not among them if there are tags that the model lacks.
     """
     files, arrays = data
-    batches = batching.in_memory_evaluation_batches(arrays, batch_size)
+    batches = batching.in_memory_evaluation_batches(arrays, batch_size, trim())
     tags, loss = [], 0.0
-    for row in forward.rows(trimmed(batches), "tagging"):
+    for row in forward.rows(batches, "tagging"):
         tags += [labels[i] for i in row["label_ids"][row["label_mask"] == 1]]
         loss += float(row["losses"].sum())
     sentences = [sentence for file in files for sentence in file.sentences]

@@ -95,14 +95,9 @@ def main():
         plan = training.Plan(
             FLAGS.num_train_steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size
         )
-
-        def batches_from(step):
-            return batching.training_batches(
-                files, spec, FLAGS.train_batch_size, FLAGS.seed, step
-            )
-
+        batches = batching.FileBatches(files, spec, FLAGS.train_batch_size, FLAGS.seed)
         with record_reading.damage_explained(files, spec):
-            training.train(trainer, batches_from, plan, FLAGS.output_dir)
+            training.train(trainer, batches, plan, FLAGS.output_dir)
         step = trainer.step
     else:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)

@@ -159,9 +159,9 @@ def answer_options():
     )
 
 
-def trimmed(batches):
-    """The batches without columns of padding, unless --pad_to_max asks for them."""
-    return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
+def trim():
+    """What cuts the columns of padding off a batch; None with --pad_to_max."""
+    return None if FLAGS.pad_to_max else batching.trim_padding
 
 
 def main():
@@ -203,7 +203,7 @@ def main():
 
     def answer():
         """Answers with the weights that the model has now."""
-        batches = trimmed(eval_windows.evaluation_batches(FLAGS.predict_batch_size))
+        batches = eval_windows.evaluation_batches(FLAGS.predict_batch_size, trim())
         rows = forward.rows(batches, "answering")
         logits = (
             pair
@@ -240,19 +240,14 @@ def measure(outputs, _):
 
 def train(strategy, model, settings, windows, num_questions, checked):
     """Trains, or resumes; returns the number of updates done."""
-
-    def batches_from(step):
-        return trimmed(
-            windows.training_batches(FLAGS.train_batch_size, FLAGS.seed, step)
-        )
-
+    batches = windows.training_batches(FLAGS.train_batch_size, FLAGS.seed, trim())
     return fine_tuning.train(
         strategy,
         model,
         losses.SPAN,
         settings,
         num_questions if FLAGS.epochs_of == "questions" else windows.num_windows,
-        batches_from,
+        batches,
         checked,
     )
 

@@ -59,9 +59,9 @@ def define_flags():
     )
 
 
-def trimmed(batches):
-    """The batches without columns of padding, unless --pad_to_max asks for them."""
-    return batches if FLAGS.pad_to_max else batches.map(batching.trim_padding)
+def trim():
+    """What cuts the columns of padding off a batch; None with --pad_to_max."""
+    return None if FLAGS.pad_to_max else batching.trim_padding
 
 
 def read_sets(task, tokenizer):
@@ -124,19 +124,16 @@ def main():
 def train(strategy, model, settings, data, checked):
     """Trains, or resumes; returns the number of updates done."""
     _, arrays = data
-
-    def batches_from(step):
-        return trimmed(
-            batching.in_memory_batches(arrays, FLAGS.train_batch_size, FLAGS.seed, step)
-        )
-
+    batches = batching.InMemoryBatches(
+        arrays, FLAGS.train_batch_size, FLAGS.seed, trim()
+    )
     return fine_tuning.train(
         strategy,
         model,
         losses.CLASSIFICATION,
         settings,
         len(arrays["label_ids"]),
-        batches_from,
+        batches,
         checked,
     )
 
@@ -153,15 +150,19 @@ def measure(outputs, batch):
 def evaluate(forward, data):
     """Accuracy and loss on a labelled data set."""
     _, arrays = data
-    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.eval_batch_size)
-    return metrics.scores(forward.rows(trimmed(batches), "evaluating"), ["accuracy"])
+    batches = batching.in_memory_evaluation_batches(
+        arrays, FLAGS.eval_batch_size, trim()
+    )
+    return metrics.scores(forward.rows(batches, "evaluating"), ["accuracy"])
 
 
 def predict(forward, data):
     """Writes predictions.tsv: the choice and all probabilities of every example."""
     examples, arrays = data
-    batches = batching.in_memory_evaluation_batches(arrays, FLAGS.predict_batch_size)
-    rows = forward.rows(trimmed(batches), "predicting")
+    batches = batching.in_memory_evaluation_batches(
+        arrays, FLAGS.predict_batch_size, trim()
+    )
+    rows = forward.rows(batches, "predicting")
     logits = np.concatenate([row["logits"] for row in rows])
     probabilities = losses.softmax(logits).numpy()
     header = [f"probability{i}" for i in range(probabilities.shape[1])]

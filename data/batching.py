@@ -4,9 +4,12 @@ The order in training is a function of (seed, step) and of nothing else: a run t
 resumes at a step sees what it would have seen. TensorFlow's global seed plays no part.
 
 B batch_size; a batch is a dict of the features of a `records.Spec`, integers as int32.
+Where several workers share a dataset, each reads all of it and takes its part of every
+batch.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -16,6 +19,19 @@ from data import record_reading, records
 # Records that are shuffled together. Most data sets fit into one window; some windows
 # of pre-training records fit into memory.
 WINDOW = 16384
+
+Batch = dict[str, tf.Tensor]
+Transform = Callable[[Batch], Batch]
+
+
+class Batches(Protocol):
+    """Endless training batches."""
+
+    def starting_at(self, step: int) -> tf.data.Dataset:
+        """The batches that follow so many updates."""
+
+    def describe(self, step: int) -> str:
+        """Names the records of the first batch of `starting_at(step)`, in a line."""
 
 
 def read_all(files: Sequence[str], spec: records.Spec) -> dict[str, np.ndarray]:
@@ -32,9 +48,7 @@ def read_all(files: Sequence[str], spec: records.Spec) -> dict[str, np.ndarray]:
     return {name: np.concatenate([part[name] for part in parts]) for name in spec}
 
 
-def in_memory_batches(
-    data: Mapping[str, np.ndarray], batch_size: int, seed: int, first_step: int = 0
-) -> tf.data.Dataset:
+class InMemoryBatches:
     """Endless training batches; every epoch is a permutation of the rows.
 
     A batch may hold the end of one epoch and the start of the next.
@@ -43,31 +57,55 @@ def in_memory_batches(
         data: arrays with the same number of rows.
         batch_size: B.
         seed: of the order.
-        first_step: the number of batches to leave out at the start.
+        transform: function of a batch, applied to every one, such as `trim_padding`.
+        arrange: function (rows int64 [num_rows], seed int64 [2] of the epoch) -> the
+            same rows in the order to take, see `length_buckets.Arrangement`.
+    Raises:
+        ValueError: there is no row.
     """
-    tensors = _to_tensors(data)
-    num_rows = len(next(iter(tensors.values())))
-    if num_rows == 0:
-        raise ValueError("there are no examples to train on")
 
-    rows = tf.range(num_rows, dtype=tf.int64)
+    def __init__(
+        self,
+        data: Mapping[str, np.ndarray],
+        batch_size: int,
+        seed: int,
+        transform: Transform | None = None,
+        arrange: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
+    ):
+        self._tensors = _to_tensors(data)
+        self._num_rows = len(next(iter(self._tensors.values())))
+        if self._num_rows == 0:
+            raise ValueError("there are no examples to train on")
+        self._batch_size, self._seed = batch_size, seed
+        self._transform, self._arrange = transform, arrange
 
-    def shuffle(epoch_seed):
-        order = tf.random.experimental.stateless_shuffle(rows, epoch_seed)
-        return tf.data.Dataset.from_tensor_slices(order)
+    def starting_at(self, step: int) -> tf.data.Dataset:
+        """See Batches."""
+        tensors = self._tensors  # the dataset needs no more of this object
+        batches = self._rows(step).map(lambda rows: _gather(tensors, rows))
+        return _finish(batches, self._transform)
 
-    order = _endless(shuffle, seed, first_step * batch_size, num_rows)
-    batches = order.batch(batch_size, drop_remainder=True)
-    return batches.map(lambda i: _gather(tensors, i)).prefetch(2)
+    def describe(self, step: int) -> str:
+        """See Batches."""
+        rows = sorted(next(self._rows(step).as_numpy_iterator()).tolist())
+        return f"rows {_join(rows)} of the training data, counted from 0"
+
+    def _rows(self, step: int) -> tf.data.Dataset:
+        """The batches from a step on, as numbers of rows, int64 [B]."""
+        rows = tf.range(self._num_rows, dtype=tf.int64)
+
+        def read_epoch(epoch_seed):
+            order = tf.random.experimental.stateless_shuffle(rows, epoch_seed)
+            if self._arrange:
+                order = self._arrange(order, epoch_seed)
+            return tf.data.Dataset.from_tensor_slices(order)
+
+        first = step * self._batch_size
+        order = _endless(read_epoch, self._seed, first, self._num_rows)
+        return order.batch(self._batch_size, drop_remainder=True)
 
 
-def training_batches(
-    files: Sequence[str],
-    spec: records.Spec,
-    batch_size: int,
-    seed: int,
-    first_step: int = 0,
-) -> tf.data.Dataset:
+class FileBatches:
     """Endless training batches from files.
 
     In every epoch the files come in another order, their records are interleaved, and
@@ -78,33 +116,78 @@ def training_batches(
         spec: their layout.
         batch_size: B.
         seed: of the order.
-        first_step: the number of batches to leave out at the start. Whole epochs are
-            not read, the rest of one is not parsed.
+        transform: function of a batch, applied to every one, such as `trim_padding`.
+    Raises:
+        ValueError: some of the files are compressed and some are not.
     """
-    paths = tf.constant(sorted(files))
-    compression = record_reading.compression(files)
 
-    def read_epoch(epoch_seed):
-        def shuffle(number, window):
-            window_seed = tf.random.experimental.stateless_fold_in(epoch_seed, number)
-            return tf.random.experimental.stateless_shuffle(window, window_seed)
+    def __init__(
+        self,
+        files: Sequence[str],
+        spec: records.Spec,
+        batch_size: int,
+        seed: int,
+        transform: Transform | None = None,
+    ):
+        self._files, self._spec = sorted(files), spec
+        self._compression = record_reading.compression(files)
+        self._batch_size, self._seed = batch_size, seed
+        self._transform = transform
 
-        order = tf.random.experimental.stateless_shuffle(paths, epoch_seed)
-        serialized = tf.data.Dataset.from_tensor_slices(order).interleave(
-            lambda path: tf.data.TFRecordDataset(path, compression),
-            cycle_length=4,
-            block_length=16,
+    def starting_at(self, step: int) -> tf.data.Dataset:
+        """See Batches; what is left out is not parsed, whole epochs not even read."""
+        paths = tf.constant(self._files)
+        serialized = self._order(
+            lambda file: tf.data.TFRecordDataset(paths[file], self._compression),
+            step,
+            record_reading.count(self._files) if step else 1,
         )
-        return serialized.batch(WINDOW).enumerate().map(shuffle).unbatch()
+        batches = serialized.map(
+            lambda batch: record_reading.parse(batch, self._spec),
+            tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+        return _finish(batches, self._transform)
 
-    num_records = record_reading.count(files) if first_step else 1
-    serialized = _endless(read_epoch, seed, first_step * batch_size, num_records)
-    batches = serialized.batch(batch_size, drop_remainder=True)
-    return batches.map(
-        lambda batch: record_reading.parse(batch, spec),
-        tf.data.AUTOTUNE,
-        deterministic=True,
-    ).prefetch(2)
+    def describe(self, step: int) -> str:
+        """See Batches."""
+        # The same order, of numbers that count on from file to file.
+        counts = [record_reading.count([path]) for path in self._files]
+        starts = np.cumsum([0, *counts])
+        bounds = tf.constant(starts, tf.int64)
+        order = self._order(
+            lambda file: tf.data.Dataset.range(bounds[file], bounds[file + 1]),
+            step,
+            sum(counts),
+        )
+        numbers = np.sort(next(order.as_numpy_iterator()))
+        files = np.searchsorted(starts, numbers, side="right") - 1
+        parts = [
+            f"{self._files[i]}: {_join(numbers[files == i] - starts[i] + 1)}"
+            for i in np.unique(files)
+        ]
+        return f"records {'; '.join(parts)}, counted from 1"
+
+    def _order(
+        self, read: Callable[[tf.Tensor], tf.data.Dataset], step: int, num_records: int
+    ) -> tf.data.Dataset:
+        """The batches from a step on, of whatever `read` makes of a file's number."""
+        numbers = tf.range(len(self._files), dtype=tf.int64)
+
+        def read_epoch(epoch_seed):
+            def shuffle(number, window):
+                seed = tf.random.experimental.stateless_fold_in(epoch_seed, number)
+                return tf.random.experimental.stateless_shuffle(window, seed)
+
+            order = tf.random.experimental.stateless_shuffle(numbers, epoch_seed)
+            elements = tf.data.Dataset.from_tensor_slices(order).interleave(
+                read, cycle_length=4, block_length=16
+            )
+            return elements.batch(WINDOW).enumerate().map(shuffle).unbatch()
+
+        first = step * self._batch_size
+        order = _endless(read_epoch, self._seed, first, num_records)
+        return order.batch(self._batch_size, drop_remainder=True)
 
 
 def _read(files: Sequence[str]) -> tf.data.Dataset:
@@ -134,19 +217,23 @@ def _endless(
 
 
 def evaluation_batches(
-    files: Sequence[str], spec: records.Spec, batch_size: int
+    files: Sequence[str],
+    spec: records.Spec,
+    batch_size: int,
+    transform: Transform | None = None,
 ) -> tf.data.Dataset:
     """All records once, in order; see `in_memory_evaluation_batches`."""
     batches = _read(files).batch(batch_size)
-    return batches.map(
+    batches = batches.map(
         lambda batch: _pad(record_reading.parse(batch, spec), batch_size),
         tf.data.AUTOTUNE,
         deterministic=True,
-    ).prefetch(2)
+    )
+    return _finish(batches, transform)
 
 
 def in_memory_evaluation_batches(
-    data: Mapping[str, np.ndarray], batch_size: int
+    data: Mapping[str, np.ndarray], batch_size: int, transform: Transform | None = None
 ) -> tf.data.Dataset:
     """All rows once, in order.
 
@@ -156,16 +243,16 @@ def in_memory_evaluation_batches(
     Args:
         data: arrays with the same number of rows.
         batch_size: B.
+        transform: function of a batch, applied to every one, such as `trim_padding`.
     """
     tensors = _to_tensors(data)
     rows = tf.data.Dataset.range(len(next(iter(tensors.values()))))
     batches = rows.batch(batch_size)
-    return batches.map(lambda i: _pad(_gather(tensors, i), batch_size)).prefetch(2)
+    batches = batches.map(lambda i: _pad(_gather(tensors, i), batch_size))
+    return _finish(batches, transform)
 
 
-def trim_padding(
-    batch: dict[str, tf.Tensor], multiple: int = 8, also: Sequence[str] = ()
-) -> dict[str, tf.Tensor]:
+def trim_padding(batch: Batch, multiple: int = 8, also: Sequence[str] = ()) -> Batch:
     """Cuts off the columns that are padding in every sequence; for `Dataset.map`.
 
     Sequences are along the last axis, whether a row is one or several (choices).
@@ -184,17 +271,32 @@ def trim_padding(
     return batch | {name: batch[name][..., :length] for name in names}
 
 
-def _to_tensors(data: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
+def _finish(batches: tf.data.Dataset, transform: Transform | None) -> tf.data.Dataset:
+    """What all datasets end with."""
+    if transform:
+        batches = batches.map(transform)
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.DATA
+    )
+    return batches.prefetch(2).with_options(options)
+
+
+def _join(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _to_tensors(data: Mapping[str, np.ndarray]) -> Batch:
     # Tensors, as arrays would become constants of the graph, which has a limit of 2 GB.
     with tf.device("CPU:0"):
         return {name: tf.constant(values) for name, values in data.items()}
 
 
-def _gather(tensors: Mapping[str, tf.Tensor], rows: tf.Tensor) -> dict[str, tf.Tensor]:
+def _gather(tensors: Mapping[str, tf.Tensor], rows: tf.Tensor) -> Batch:
     return {name: tf.gather(values, rows) for name, values in tensors.items()}
 
 
-def _pad(batch: dict[str, tf.Tensor], batch_size: int) -> dict[str, tf.Tensor]:
+def _pad(batch: Batch, batch_size: int) -> Batch:
     """Fills a batch up to batch_size rows."""
     rows = tf.shape(next(iter(batch.values())))[0]
     padded = {}

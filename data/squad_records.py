@@ -55,24 +55,26 @@ class WindowFile:
         return records.squad_spec(self.max_seq_length, self.is_training)
 
     def training_batches(
-        self, batch_size: int, seed: int, first_step: int = 0
-    ) -> tf.data.Dataset:
-        """Endless shuffled batches; see `batching.training_batches`.
+        self, batch_size: int, seed: int, transform: batching.Transform | None = None
+    ) -> batching.FileBatches:
+        """Endless shuffled batches.
 
         Raises:
             ValueError: there is no window.
         """
         if not self.num_windows:
             raise ValueError("there is no text to train on: all contexts are empty")
-        return batching.training_batches(
-            [self.path], self.spec, batch_size, seed, first_step
-        )
+        return batching.FileBatches([self.path], self.spec, batch_size, seed, transform)
 
-    def evaluation_batches(self, batch_size: int) -> tf.data.Dataset:
+    def evaluation_batches(
+        self, batch_size: int, transform: batching.Transform | None = None
+    ) -> tf.data.Dataset:
         """All windows in order; the dataset knows the number of its batches."""
         if not self.num_windows:
             nothing = squad_windows.to_arrays([], self.max_seq_length)
             return batching.in_memory_evaluation_batches(nothing, batch_size)
-        batches = batching.evaluation_batches([self.path], self.spec, batch_size)
+        batches = batching.evaluation_batches(
+            [self.path], self.spec, batch_size, transform
+        )
         num_batches = -(-self.num_windows // batch_size)
         return batches.apply(tf.data.experimental.assert_cardinality(num_batches))

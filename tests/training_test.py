@@ -95,8 +95,10 @@ def train_ten_steps(golden, strategy):
         kept = tf.cast(drawn > 0.6 * first_half, tf.float32)
         return batch | {"masked_lm_weights": weights * kept}
 
-    batches = batching.training_batches([file], records.pretraining_spec(64, 10), 8, 1)
-    batches = strategy.experimental_distribute_dataset(batches.map(uneven))
+    batches = batching.FileBatches(
+        [file], records.pretraining_spec(64, 10), 8, 1, uneven
+    )
+    batches = strategy.experimental_distribute_dataset(batches.starting_at(0))
     iterator = iter(batches)
     for _ in range(10):
         trainer.update(iterator)

@@ -37,15 +37,19 @@ def make_trainer(frozen=-1):
     return training.Trainer(strategy, model, optimizer, losses.CLASSIFICATION, 5)
 
 
-def batches_from(step):
+class Batches:
     """Endless made-up batches; a function of the step."""
 
-    def make(i):
-        ids = tf.random.stateless_uniform([4, 6], [7, i], 0, 20, tf.int32)
-        ones = tf.ones_like(ids)
-        return {"input_ids": ids, "input_mask": ones, "label_ids": ids[:, 0] % 2}
+    def starting_at(self, step):
+        def make(i):
+            ids = tf.random.stateless_uniform([4, 6], [7, i], 0, 20, tf.int32)
+            ones = tf.ones_like(ids)
+            return {"input_ids": ids, "input_mask": ones, "label_ids": ids[:, 0] % 2}
 
-    return tf.data.Dataset.range(step, 10**6).map(make)
+        return tf.data.Dataset.range(step, 10**6).map(make)
+
+    def describe(self, step):
+        return f"made up for {step}"
 
 
 def train(folder, scores, patience, steps=20, data="dev", metric="score"):
@@ -60,7 +64,7 @@ def train(folder, scores, patience, steps=20, data="dev", metric="score"):
 
     check = validation.Validation(folder, evaluate, metric, patience, data)
     plan = training.Plan(steps, save_checkpoints_steps=2, batch_size=4)
-    training.train(trainer, batches_from, plan, folder, check)
+    training.train(trainer, Batches(), plan, folder, check)
     return trainer, asked
 
 
@@ -83,7 +87,7 @@ def test_the_best_is_kept_and_training_stops(tmp_path, scores, patience, best, l
     # The same updates without validation give the same weights.
     other = make_trainer()
     plan = training.Plan(20, save_checkpoints_steps=best, batch_size=4)
-    training.train(other, batches_from, plan, str(tmp_path / "other"))
+    training.train(other, Batches(), plan, str(tmp_path / "other"))
     there = checkpoint.read(tmp_path / "other" / f"model.ckpt-{best}")
     for name, weight in checkpoint.weight_names(model).items():
         np.testing.assert_array_equal(weight.numpy(), there[name], err_msg=name)
@@ -109,7 +113,7 @@ def test_resumed_it_decides_as_if_it_had_not_stopped(tmp_path):
         check = validation.Validation(str(folder), evaluate, "score", 3, "dev")
         plan = training.Plan(20, save_checkpoints_steps=2, batch_size=4)
         with pytest.raises(Killed):
-            training.train(trainer, batches_from, plan, str(folder), check)
+            training.train(trainer, Batches(), plan, str(folder), check)
     trainer, _ = train(str(folder), scores, 3)
     assert trainer.step == 10
     lines = [p.read_text() for p in tmp_path.glob("*/validation.jsonl")]
@@ -124,11 +128,11 @@ def test_a_kill_before_the_last_evaluation_loses_nothing(tmp_path):
     folder = str(tmp_path)
     trainer = make_trainer()
     plan = training.Plan(4, save_checkpoints_steps=10, batch_size=4)
-    training.train(trainer, batches_from, plan, folder)  # killed before it is asked
+    training.train(trainer, Batches(), plan, folder)  # killed before it is asked
     trainer = make_trainer()
     trainer.restore(folder)
     check = validation.Validation(folder, lambda: {"score": 1}, "score", 0, "dev")
-    training.train(trainer, batches_from, plan, folder, check)
+    training.train(trainer, Batches(), plan, folder, check)
     assert inference.load_trained(make_trainer().model, folder) == 4
     assert (tmp_path / "best").is_dir()
 
@@ -136,7 +140,7 @@ def test_a_kill_before_the_last_evaluation_loses_nothing(tmp_path):
 def test_a_set_too_small_for_one_update_is_refused(tmp_path):
     plan = training.Plan(0, save_checkpoints_steps=10, batch_size=4)
     with pytest.raises(ValueError, match="train_batch_size"):
-        training.train(make_trainer(), batches_from, plan, str(tmp_path))
+        training.train(make_trainer(), Batches(), plan, str(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -145,7 +149,7 @@ def test_frozen_layers_stay_and_the_others_move(count):
     trainer = make_trainer(count)
     names = checkpoint.weight_names(trainer.model)
     before = {name: weight.numpy().copy() for name, weight in names.items()}
-    trainer.update(iter(batches_from(0)))
+    trainer.update(iter(Batches().starting_at(0)))
     still = {n for n, w in names.items() if np.array_equal(w.numpy(), before[n])}
     frozen = ["bert/embeddings/", "bert/encoder/layer_0/", "bert/encoder/layer_1/"]
     frozen = tuple(frozen[: count + 1])
@@ -161,7 +165,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     trainer.update = lambda _: {"loss": float("nan"), "tokens": 1}
     plan = training.Plan(4, save_checkpoints_steps=2, batch_size=4)
     with pytest.raises(ValueError, match="loss is nan.* between updates 1 and 1"):
-        training.train(trainer, batches_from, plan, str(tmp_path))
+        training.train(trainer, Batches(), plan, str(tmp_path))
     assert checkpoint.latest(tmp_path).endswith("model.ckpt-0")
 
 
@@ -173,7 +177,7 @@ def test_a_run_with_nothing_to_do_does_not_change_how_the_model_was_trained(tmp_
         trainer = make_trainer()
         trainer.restore(str(tmp_path))
         plan = training.Plan(steps, save_checkpoints_steps=2, batch_size=4)
-        training.train(trainer, batches_from, plan, str(tmp_path))
+        training.train(trainer, Batches(), plan, str(tmp_path))
         settings = json.loads((tmp_path / "settings.json").read_text())
         trained_by.append(settings["max_seq_length"])
     assert trained_by == [32, 32, 16]

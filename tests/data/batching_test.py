@@ -1,5 +1,8 @@
 """Order of batches: exact epochs, resuming at any step, exact evaluation."""
 
+import gzip
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -33,7 +36,8 @@ def files(tmp_path):
 
 
 def from_memory(batch_size, seed=1, first_step=0, num_rows=35, **_):
-    return batching.in_memory_batches(make_data(num_rows), batch_size, seed, first_step)
+    batches = batching.InMemoryBatches(make_data(num_rows), batch_size, seed)
+    return batches.starting_at(first_step)
 
 
 def rows_of(dataset, num_batches):
@@ -49,9 +53,9 @@ def training_batches(request, files, monkeypatch):
         return from_memory
     if "small" in request.param:
         monkeypatch.setattr(batching, "WINDOW", 8)
-    return lambda batch_size, seed=1, first_step=0: batching.training_batches(
-        files, SPEC, batch_size, seed, first_step
-    )
+    return lambda batch_size, seed=1, first_step=0: batching.FileBatches(
+        files, SPEC, batch_size, seed
+    ).starting_at(first_step)
 
 
 @pytest.mark.parametrize("batch_size", [1, 5, 8, 40])
@@ -109,10 +113,98 @@ def test_records_of_all_files_are_mixed_over_windows(tmp_path, monkeypatch):
         data = make_data(100)
         data["input_ids"][:, 0] += 100 * number
         records.write(paths[-1], data, SPEC)
-    rows = rows_of(batching.training_batches(paths, SPEC, 100, seed=1), 8)
+    rows = rows_of(batching.FileBatches(paths, SPEC, 100, seed=1).starting_at(0), 8)
     for batch in rows[:4]:
         assert set(batch // 100) == {0, 1, 2, 3}
     assert set(rows[0]) != set(rows[4])  # other windows in the next epoch
+
+
+def test_the_order_is_that_of_earlier_versions(tmp_path):
+    # Printed by the first version: whoever resumes a run after an update goes on in it.
+    paths = [str(tmp_path / f"{i}") for i in range(7)]
+    data = make_data(200)
+    for number, path in enumerate(paths):
+        records.write(path, {k: v[number::7] for k, v in data.items()}, SPEC)
+    batches = batching.FileBatches(paths, SPEC, 6, seed=3)
+    first, late = (rows_of(batches.starting_at(s), 1)[0].tolist() for s in (0, 40))
+    assert (first, late) == (
+        [186, 166, 48, 31, 30, 173],
+        [169, 36, 164, 17, 49, 149],
+    )
+    batches = batching.InMemoryBatches(data, 6, seed=3)
+    first, late = (rows_of(batches.starting_at(s), 1)[0].tolist() for s in (0, 40))
+    assert (first, late) == (
+        [188, 66, 162, 166, 47, 132],
+        [175, 119, 130, 29, 19, 189],
+    )
+
+
+@pytest.mark.parametrize("window", [8, batching.WINDOW])
+@pytest.mark.parametrize("batch_size, seed", [(1, 0), (8, -3), (80, 2**40)])
+def test_a_description_names_the_records_of_the_batch(
+    window, batch_size, seed, files, monkeypatch
+):
+    monkeypatch.setattr(batching, "WINDOW", window)
+    contents = {  # file -> its rows, in order
+        path: batching.read_all([path], SPEC)["input_ids"][:, 0] for path in files
+    }
+    from_files = batching.FileBatches(files, SPEC, batch_size, seed)
+    in_memory = batching.InMemoryBatches(make_data(35), batch_size, seed)
+    for step in (0, 4, 30, 10**9):
+        rows = np.sort(rows_of(from_files.starting_at(step), 1)[0])
+        text = from_files.describe(step)
+        named = [
+            contents[path][int(number) - 1]
+            for path, numbers in re.findall(r"(\S+\.tfrecord): (\d+(?:, \d+)*)", text)
+            for number in numbers.split(", ")
+        ]
+        np.testing.assert_array_equal(np.sort(named), rows)
+        assert re.fullmatch(r"records [^\n]*, counted from 1", text)
+        rows = np.sort(rows_of(in_memory.starting_at(step), 1)[0])
+        numbers = ", ".join(map(str, rows))
+        expected = f"rows {numbers} of the training data, counted from 0"
+        assert in_memory.describe(step) == expected
+
+
+def test_a_description_of_compressed_files(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    records.write(str(path), make_data(35), SPEC)
+    packed = tmp_path / "a.tfrecord.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    text, same = (
+        batching.FileBatches([str(p)], SPEC, 4, 1).describe(3) for p in (packed, path)
+    )
+    assert text == same.replace(str(path), str(packed))
+
+
+def test_batches_are_transformed(files):
+    def double(batch):
+        return {"twice": 2 * batch["input_ids"]}
+
+    data = make_data(35)
+    for plain, doubled in (
+        (
+            batching.InMemoryBatches(data, 4, 1).starting_at(2),
+            batching.InMemoryBatches(data, 4, 1, double).starting_at(2),
+        ),
+        (
+            batching.FileBatches(files, SPEC, 4, 1).starting_at(2),
+            batching.FileBatches(files, SPEC, 4, 1, double).starting_at(2),
+        ),
+        (
+            batching.in_memory_evaluation_batches(data, 4),
+            batching.in_memory_evaluation_batches(data, 4, double),
+        ),
+        (
+            batching.evaluation_batches(files, SPEC, 4),
+            batching.evaluation_batches(files, SPEC, 4, double),
+        ),
+    ):
+        for before, after in zip(plain.take(3), doubled.take(3), strict=True):
+            np.testing.assert_array_equal(after["twice"], 2 * before["input_ids"])
+        # Files need not be as many as workers.
+        policy = doubled.options().experimental_distribute.auto_shard_policy
+        assert policy == tf.data.experimental.AutoShardPolicy.DATA
 
 
 def test_no_examples_to_train_on_are_refused():

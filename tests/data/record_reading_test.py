@@ -151,8 +151,8 @@ def test_compressed_files_are_read_and_checked(cut, tmp_path, record_file):
     unpacked = batching.read_all([str(path)], SPEC)
     for name, values in plain.items():
         np.testing.assert_array_equal(unpacked[name], values)
-    batches = batching.training_batches([str(path)], SPEC, 8, 1)
-    same = batching.training_batches([record_file], SPEC, 8, 1)
+    batches = batching.FileBatches([str(path)], SPEC, 8, 1).starting_at(0)
+    same = batching.FileBatches([record_file], SPEC, 8, 1).starting_at(0)
     for ours, theirs in zip(batches.take(5), same.take(5), strict=True):
         np.testing.assert_array_equal(ours["input_ids"], theirs["input_ids"])
 
@@ -161,4 +161,4 @@ def test_compressed_and_plain_files_are_not_mixed(tmp_path, record_file):
     path = tmp_path / "a.tfrecord.gz"
     path.write_bytes(gzip.compress(pathlib.Path(record_file).read_bytes()))
     with pytest.raises(ValueError, match="all are compressed or none"):
-        batching.training_batches([record_file, str(path)], SPEC, 8, 1)
+        batching.FileBatches([record_file, str(path)], SPEC, 8, 1)

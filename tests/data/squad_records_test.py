@@ -80,7 +80,7 @@ def test_training_batches_go_on_from_a_step(golden, tokenizer, tmp_path):
     assert file.spec == records.squad_spec(64, is_training=True)
 
     def ids(first_step, count):
-        batches = file.training_batches(8, 3, first_step).take(count)
+        batches = file.training_batches(8, 3).starting_at(first_step).take(count)
         return [b["unique_ids"].tolist() for b in batches.as_numpy_iterator()]
 
     whole = ids(0, 70)  # more than an epoch
