@@ -143,11 +143,7 @@ def read_labels(path: str | pathlib.Path, at_least: int = 2) -> tuple[str, ...]:
         FileNotFoundError: there is no such file.
         ValueError: it is not a list of distinct strings, at least so many.
     """
-    text = "".join(line for _, line in tables.read_lines(path))
-    try:
-        labels = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
+    labels = tables.read_json(path)
     if (
         not isinstance(labels, list)
         or not all(isinstance(label, str) for label in labels)

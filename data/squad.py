@@ -8,7 +8,6 @@ is ignored. From questions to model inputs: squad_windows.py; back: squad_answer
 import bisect
 import collections
 import dataclasses
-import json
 import pathlib
 import re
 from collections.abc import Iterable, Iterator
@@ -257,23 +256,13 @@ def _questions(
     path: str | pathlib.Path,
 ) -> Iterator[tuple[str, Paragraph, dict[str, Any]]]:
     """Yields (where it stands, its paragraph, its entry) for every question."""
-    for i, article in enumerate(_get(_load(path), "data", list, str(path))):
+    for i, article in enumerate(_get(tables.read_json(path), "data", list, str(path))):
         where = f"{path}, data[{i}]"
         for j, entry in enumerate(_get(article, "paragraphs", list, where)):
             place = f"{where}.paragraphs[{j}]"
             paragraph = Paragraph.from_text(_get(entry, "context", str, place))
             for k, question in enumerate(_get(entry, "qas", list, place)):
                 yield f"{place}.qas[{k}]", paragraph, question
-
-
-def _load(path: str | pathlib.Path) -> Any:
-    text = "".join(line for _, line in tables.read_lines(path))
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}"
-        ) from None
 
 
 _NAMES = {str: "a string", list: "a list", int: "a whole number", bool: "true or false"}

@@ -127,16 +127,27 @@ def read_csv(
     yield from _without_blank_end(path, rows(), [])
 
 
+def parse_json(where: str | pathlib.Path, text: str) -> Any:
+    """What a text in JSON says; ValueError, with where it stands, if it is none."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if "\n" in text.strip() else ""
+        what = f"{error.msg} at {line}column {error.colno}"
+    except RecursionError:
+        what = "its brackets are nested too deeply"
+    raise ValueError(f"{where} is not JSON: {what}")
+
+
+def read_json(path: str | pathlib.Path) -> Any:
+    """What a JSON file holds; raises as `read_lines` and `parse_json`."""
+    return parse_json(path, "".join(line for _, line in read_lines(path)))
+
+
 def read_jsonl(path: str | pathlib.Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields (line number, object); every line holds one JSON object."""
     for number, line in _without_blank_end(path, _stripped_lines(path), ""):
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{path}, line {number}: not JSON ({error.msg} at column "
-                f"{error.colno}); every line must be one object"
-            ) from None
+        row = parse_json(f"{path}, line {number}", line)
         if not isinstance(row, dict):
             raise ValueError(
                 f"{path}, line {number}: expected a JSON object, got {line[:40]!r}"

@@ -1,7 +1,6 @@
 """What an example may be labelled with: a class, several labels, or a number."""
 
 import enum
-import json
 import math
 import pathlib
 from collections.abc import Sequence
@@ -140,11 +139,7 @@ def read_weights(text: str, names: Sequence[str]) -> np.ndarray:
 
 
 def _read_object(path: str) -> dict:
-    text = "".join(line for _, line in tables.read_lines(path))
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
+    value = tables.read_json(path)
     if not isinstance(value, dict):
         raise ValueError(f'{path} must be a JSON object such as {{"yes": 2, "no": 1}}')
     return value

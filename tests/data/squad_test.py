@@ -118,7 +118,8 @@ def test_number_of_answers_in_training(path):
     "content, words",
     [
         ("", "empty"),
-        ('{"data": [}', "line 1, column 11"),
+        ('{"data": [}', "not JSON: .* at column 11"),
+        ('{"data":\n [}', "not JSON: .* at line 2, column 3"),
         (b'{"data": "caf\xe9"}', "not UTF-8"),
         ("[1, 2]", "'data'"),
         ('{"date": []}', "no 'data', only 'date'"),

@@ -115,7 +115,8 @@ def test_cells_larger_than_the_limit_of_csv(tmp_path):
         ),
         ("t.jsonl", '{"a": 1}\n{"b": 1}\n', "line 2: no column 'a'; there are 'b'"),
         ("t.jsonl", '{"a": 1}\n[1]\n', r"line 2: expected a JSON object, got '\[1\]'"),
-        ("t.jsonl", '{"a": 1}\n{"a": 1\n', "line 2: not JSON"),
+        ("t.jsonl", '{"a": 1}\n{"a": 1\n', "line 2 is not JSON: .* at column 8"),
+        ("t.jsonl", '{"a": 1}\n' + "[" * 100_000, "line 2 is not JSON: .* too deeply"),
         (
             "t.jsonl",
             '{"a": [1]}\n',
