@@ -153,3 +153,23 @@ def test_gradients_pass_where_dropout_kept():
         tape.watch(x)
         y = layers.Dropout(0.3)(x, training=True)
     close(tape.gradient(y, x), y, 1e-6)
+
+
+@pytest.mark.parametrize("name", config_lib.ACTIVATIONS)
+def test_activations_of_every_number_in_float16(name):
+    """The cube in GELU overflows from 41 on; values and slopes must not mind."""
+    x = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    x = x[np.isfinite(x)]
+    tensor = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(tensor)
+        y = layers.activation(name)(tensor)
+    slope = tape.gradient(y, tensor).numpy().astype(np.float64)
+    wide = x.astype(np.float64)
+    expected = numpy_bert.ACTIVATIONS[name](wide)
+    np.testing.assert_allclose(y.numpy(), expected, rtol=2e-3, atol=2e-3)
+    h = 1e-3
+    expected = numpy_bert.ACTIVATIONS[name](np.stack([wide - h, wide + h]))
+    expected = (expected[1] - expected[0]) / (2 * h)
+    smooth = np.abs(wide) > h  # relu has no slope at 0
+    np.testing.assert_allclose(slope[smooth], expected[smooth], atol=4e-3)
