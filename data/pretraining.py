@@ -11,7 +11,7 @@ import array
 import bisect
 import dataclasses
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -67,28 +67,31 @@ def next_sentence_pairs(
     documents = pool.document_starts.tolist()
     max_tokens = max_seq_length - 3  # [CLS], [SEP], [SEP]
     pairs = array.array("q")
+    draw = rng.random
     for number in range(len(documents) - 1):
         first, end = documents[number : number + 2]
         # A shorter target now and then keeps fine-tuning on short text familiar.
-        is_short = rng.random() < short_seq_prob
+        is_short = draw() < short_seq_prob
         target = rng.randint(2, max_tokens) if is_short else max_tokens
         while first < end:
+            a = starts[first]
             # The fewest sentences that reach the target, or all that are left.
-            stop = bisect.bisect_left(starts, starts[first] + target, first + 1, end)
+            stop = bisect.bisect_left(starts, a + target, first + 1, end)
             split = first + 1
             if stop - first > 1:
-                split = first + 1 + int(rng.random() * (stop - first - 1))
-            a_length = starts[split] - starts[first]
-            is_random = stop - first == 1 or rng.random() < 0.5
+                split += int(draw() * (stop - first - 1))
+            a_length = starts[split] - a
+            is_random = stop - first == 1 or draw() < 0.5
             if is_random:
-                b = _random_span(starts, documents, number, target - a_length, rng)
-                next_first = split  # the other sentences are used again
+                first = split  # the other sentences are used again
+                split, stop = _random_span(
+                    starts, documents, number, target - a_length, draw
+                )
             else:
-                b = (starts[split], starts[stop] - starts[split])
-                next_first = stop
-            pair = _truncate((starts[first], a_length), b, max_tokens, rng)
+                first = stop
+            b_length = starts[stop] - starts[split]
+            pair = _truncate(a, a_length, starts[split], b_length, max_tokens, rng)
             pairs.extend((*pair, is_random))
-            first = next_first
     return np.array(pairs, np.int64).reshape(-1, 5)
 
 
@@ -97,40 +100,32 @@ def _random_span(
     documents: list[int],
     number: int,
     target: int,
-    rng: random.Random,
+    draw: Callable[[], float],
 ) -> tuple[int, int]:
-    """Start and length of sentences from any document but `number`, at least one."""
+    """First and end of sentences from any document but `number`, at least one."""
     # Ten times as quick as `randrange`, and as even as 2**-53 allows.
-    other = int(rng.random() * (len(documents) - 2))
+    other = int(draw() * (len(documents) - 2))
     other += other >= number
     first, end = documents[other : other + 2]
-    first += int(rng.random() * (end - first))
-    stop = bisect.bisect_left(starts, starts[first] + target, first + 1, end)
-    return starts[first], starts[stop] - starts[first]
+    first += int(draw() * (end - first))
+    return first, bisect.bisect_left(starts, starts[first] + target, first + 1, end)
 
 
 def _truncate(
-    a: tuple[int, int], b: tuple[int, int], max_tokens: int, rng: random.Random
+    a: int, a_length: int, b: int, b_length: int, max_tokens: int, rng: random.Random
 ) -> tuple[int, int, int, int]:
-    """Cuts two spans (start, length) to max_tokens together.
+    """Cuts two spans, given by start and length, to max_tokens together.
 
     Token by token, the longer one loses (B on a tie) at its front or its back, with
-    equal chance; done here at once.
+    equal chance; done here at once: the shorter one stays, or each keeps half.
     """
-    (a_start, a_length), (b_start, b_length) = a, b
-    excess = a_length + b_length - max_tokens
-    if excess <= 0:
-        return a_start, a_length, b_start, b_length
-    # First the longer one comes down to the other, then they take turns, B first.
-    difference = a_length - b_length
-    a_loss = min(excess, max(difference, 0))
-    b_loss = min(excess, max(-difference, 0))
-    turns = excess - a_loss - b_loss
-    a_loss, b_loss = a_loss + turns // 2, b_loss + (turns + 1) // 2
+    if a_length + b_length <= max_tokens:
+        return a, a_length, b, b_length
+    kept = min(a_length, max((max_tokens + 1) // 2, max_tokens - b_length))
     # The number of ones among n random bits: how many of n tokens go at the front.
-    a_front = rng.getrandbits(a_loss).bit_count()
-    b_front = rng.getrandbits(b_loss).bit_count()
-    return a_start + a_front, a_length - a_loss, b_start + b_front, b_length - b_loss
+    a += rng.getrandbits(a_length - kept).bit_count()
+    b += rng.getrandbits(b_length - (max_tokens - kept)).bit_count()
+    return a, kept, b, max_tokens - kept
 
 
 def sample_pairs(

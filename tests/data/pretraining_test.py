@@ -175,7 +175,7 @@ def test_truncation_takes_from_the_longer_span(seed):
         while len(a) + len(b) > room:
             (a if len(a) > len(b) else b).pop()
         a_start, new_a, b_start, new_b = pretraining._truncate(
-            (0, a_length), (100, b_length), room, rng
+            0, a_length, 100, b_length, room, rng
         )
         assert (new_a, new_b) == (len(a), len(b))
         assert 0 <= a_start <= a_length - new_a
@@ -184,7 +184,7 @@ def test_truncation_takes_from_the_longer_span(seed):
 
 def test_truncation_takes_at_the_front_or_the_back_by_chance():
     rng = random.Random(0)
-    cuts = [pretraining._truncate((0, 30), (50, 20), 24, rng) for _ in range(10_000)]
+    cuts = [pretraining._truncate(0, 30, 50, 20, 24, rng) for _ in range(10_000)]
     # A loses 18 and B loses 8 tokens; how many at the front is binomial.
     for column, loss in ((0, 18), (2, 8)):
         front = np.array([cut[column] for cut in cuts]) - (0, 0, 50)[column]
