@@ -11,7 +11,7 @@ import numpy as np
 from absl import logging
 
 import inference
-from data import batching, documents, features, records, targets
+from data import batching, documents, features, padding, records, targets
 from metrics import classification as metrics
 from modeling import losses
 
@@ -144,7 +144,7 @@ class Runner:
         return kept
 
     def _rows(self, arrays, batch_size, description):
-        transform = None if self._pad_to_max else batching.trim_padding
+        transform = None if self._pad_to_max else padding.trim
         batches = batching.in_memory_evaluation_batches(arrays, batch_size, transform)
         rows = list(self._forward.rows(batches, description))
         return [self._join_windows(rows)] if "document_ids" in arrays else rows

@@ -156,6 +156,16 @@ def define_fine_tuning(num_train_epochs=3.0):
     )
 
 
+def define_length_buckets():
+    """For scripts whose training data is in memory."""
+    flags.DEFINE_bool(
+        "length_buckets",
+        False,
+        "Train on batches of examples of like length: the same epochs with less "
+        "padding, in less time.",
+    )
+
+
 def define_tpu():
     """The original's TPU flags."""
     flags.DEFINE_bool("use_tpu", False, "Run on a TPU.")

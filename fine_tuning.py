@@ -79,6 +79,10 @@ def check_flags(values: Mapping) -> None:
                 f"--{flag}={value} has no effect without --{needed}; add it, or leave "
                 f"out --{flag}"
             )
+    if values.get("length_buckets") and values["pad_to_max"]:
+        raise ValueError(
+            "--length_buckets saves padding that --pad_to_max asks for; leave out one"
+        )
 
 
 def find_files(settings: Settings) -> ModelFiles:

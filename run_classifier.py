@@ -27,7 +27,7 @@ import inference
 import run_directory
 import training
 import validation
-from data import batching, classification, glue, records, targets, tfds
+from data import batching, classification, glue, padding, records, targets, tfds
 from modeling import models
 
 FLAGS = flags.FLAGS
@@ -38,6 +38,7 @@ def define_flags():
     common_flags.define_text()
     common_flags.define_training()
     common_flags.define_fine_tuning()
+    common_flags.define_length_buckets()
     common_flags.define_tpu()
     flags.DEFINE_string("task_name", None, f"{', '.join(glue.TASKS)} or own.")
     flags.DEFINE_string(
@@ -225,9 +226,9 @@ def main():
 
 def training_batches(arrays):
     """Batches without needless padding, unless it is wanted."""
-    transform = None if FLAGS.pad_to_max else batching.trim_padding
+    transform = None if FLAGS.pad_to_max else padding.trim
     return batching.InMemoryBatches(
-        arrays, FLAGS.train_batch_size, FLAGS.seed, transform
+        arrays, FLAGS.train_batch_size, FLAGS.seed, transform, FLAGS.length_buckets
     )
 
 

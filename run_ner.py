@@ -33,7 +33,7 @@ import inference
 import run_directory
 import training
 import validation
-from data import batching, conll, filesystem, ner, tag_schemes
+from data import batching, conll, filesystem, ner, padding, tag_schemes
 from metrics import ner as metrics
 from modeling import losses, models
 
@@ -45,6 +45,7 @@ def define_flags():
     common_flags.define_text()
     common_flags.define_training()
     common_flags.define_fine_tuning()
+    common_flags.define_length_buckets()
     common_flags.define_tpu()
     for kind in ("train", "dev", "test"):
         flags.DEFINE_string(
@@ -164,7 +165,7 @@ def main():
 def train(strategy, model, settings, arrays, checked):
     """Trains, or resumes; returns the number of updates done."""
     batches = batching.InMemoryBatches(
-        arrays, FLAGS.train_batch_size, FLAGS.seed, trim()
+        arrays, FLAGS.train_batch_size, FLAGS.seed, trim(), FLAGS.length_buckets
     )
     return fine_tuning.train(
         strategy,
@@ -181,7 +182,7 @@ def trim():
     """What cuts the columns of padding off a batch; None with --pad_to_max."""
     if FLAGS.pad_to_max:
         return None
-    return functools.partial(batching.trim_padding, also=("label_ids", "label_mask"))
+    return functools.partial(padding.trim, also=("label_ids", "label_mask"))
 
 
 def measure(outputs, batch):

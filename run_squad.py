@@ -39,7 +39,7 @@ import run_directory
 import squad_results
 import training
 import validation
-from data import batching, squad, squad_answers, squad_records, squad_windows
+from data import padding, squad, squad_answers, squad_records, squad_windows
 from modeling import checkpoint, losses, models
 
 FLAGS = flags.FLAGS
@@ -161,7 +161,7 @@ def answer_options():
 
 def trim():
     """What cuts the columns of padding off a batch; None with --pad_to_max."""
-    return None if FLAGS.pad_to_max else batching.trim_padding
+    return None if FLAGS.pad_to_max else padding.trim
 
 
 def main():

@@ -27,7 +27,7 @@ import inference
 import run_directory
 import training
 import validation
-from data import batching, multiple_choice, records
+from data import batching, multiple_choice, padding, records
 from metrics import classification as metrics
 from modeling import losses, models
 
@@ -39,6 +39,7 @@ def define_flags():
     common_flags.define_text()
     common_flags.define_training()
     common_flags.define_fine_tuning()
+    common_flags.define_length_buckets()
     common_flags.define_tpu()
     flags.DEFINE_string("task_name", None, "swag or arct.", required=True)
     flags.DEFINE_string(
@@ -61,7 +62,7 @@ def define_flags():
 
 def trim():
     """What cuts the columns of padding off a batch; None with --pad_to_max."""
-    return None if FLAGS.pad_to_max else batching.trim_padding
+    return None if FLAGS.pad_to_max else padding.trim
 
 
 def read_sets(task, tokenizer):
@@ -125,7 +126,7 @@ def train(strategy, model, settings, data, checked):
     """Trains, or resumes; returns the number of updates done."""
     _, arrays = data
     batches = batching.InMemoryBatches(
-        arrays, FLAGS.train_batch_size, FLAGS.seed, trim()
+        arrays, FLAGS.train_batch_size, FLAGS.seed, trim(), FLAGS.length_buckets
     )
     return fine_tuning.train(
         strategy,

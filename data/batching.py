@@ -14,13 +14,13 @@ from typing import Protocol
 import numpy as np
 import tensorflow as tf
 
-from data import record_reading, records
+from data import padding, record_reading, records
 
 # Records that are shuffled together. Most data sets fit into one window; some windows
 # of pre-training records fit into memory.
 WINDOW = 16384
 
-Batch = dict[str, tf.Tensor]
+Batch = padding.Batch
 Transform = Callable[[Batch], Batch]
 
 
@@ -57,9 +57,9 @@ class InMemoryBatches:
         data: arrays with the same number of rows.
         batch_size: B.
         seed: of the order.
-        transform: function of a batch, applied to every one, such as `trim_padding`.
-        arrange: function (rows int64 [num_rows], seed int64 [2] of the epoch) -> the
-            same rows in the order to take, see `length_buckets.Arrangement`.
+        transform: function of a batch, applied to every one, such as `padding.trim`.
+        length_buckets: form batches of sequences of like length, by the `input_mask` of
+            the data, see `padding.LengthBuckets`.
     Raises:
         ValueError: there is no row.
     """
@@ -70,14 +70,16 @@ class InMemoryBatches:
         batch_size: int,
         seed: int,
         transform: Transform | None = None,
-        arrange: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
+        length_buckets: bool = False,
     ):
         self._tensors = _to_tensors(data)
         self._num_rows = len(next(iter(self._tensors.values())))
         if self._num_rows == 0:
             raise ValueError("there are no examples to train on")
         self._batch_size, self._seed = batch_size, seed
-        self._transform, self._arrange = transform, arrange
+        self._transform, self._arrange = transform, None
+        if length_buckets:
+            self._arrange = padding.LengthBuckets(data["input_mask"], batch_size)
 
     def starting_at(self, step: int) -> tf.data.Dataset:
         """See Batches."""
@@ -116,7 +118,7 @@ class FileBatches:
         spec: their layout.
         batch_size: B.
         seed: of the order.
-        transform: function of a batch, applied to every one, such as `trim_padding`.
+        transform: function of a batch, applied to every one, such as `padding.trim`.
     Raises:
         ValueError: some of the files are compressed and some are not.
     """
@@ -243,32 +245,13 @@ def in_memory_evaluation_batches(
     Args:
         data: arrays with the same number of rows.
         batch_size: B.
-        transform: function of a batch, applied to every one, such as `trim_padding`.
+        transform: function of a batch, applied to every one, such as `padding.trim`.
     """
     tensors = _to_tensors(data)
     rows = tf.data.Dataset.range(len(next(iter(tensors.values()))))
     batches = rows.batch(batch_size)
     batches = batches.map(lambda i: _pad(_gather(tensors, i), batch_size))
     return _finish(batches, transform)
-
-
-def trim_padding(batch: Batch, multiple: int = 8, also: Sequence[str] = ()) -> Batch:
-    """Cuts off the columns that are padding in every sequence; for `Dataset.map`.
-
-    Sequences are along the last axis, whether a row is one or several (choices).
-
-    Attention gives padding no weight, so the results are those of the whole batch. The
-    length becomes dynamic, rounded up to a multiple, within what there was.
-
-    Args:
-        batch: with input_ids, input_mask and segment_ids.
-        multiple: of the length.
-        also: names of other features with a column a token, such as their labels.
-    """
-    length = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=-1))
-    length = -(-tf.maximum(length, 1) // multiple) * multiple
-    names = ("input_ids", "input_mask", "segment_ids", *also)
-    return batch | {name: batch[name][..., :length] for name in names}
 
 
 def _finish(batches: tf.data.Dataset, transform: Transform | None) -> tf.data.Dataset:

@@ -112,6 +112,14 @@ def test_flags_without_effect_are_refused(given, needed):
     fine_tuning.check_flags(values | given | {needed: True})
 
 
+def test_length_buckets_and_whole_padding_are_refused():
+    values = NO_FLAGS | {"do_train": True, "pad_to_max": True}
+    fine_tuning.check_flags(values | {"length_buckets": False})
+    with pytest.raises(ValueError, match="saves padding that --pad_to_max asks for"):
+        fine_tuning.check_flags(values | {"length_buckets": True})
+    fine_tuning.check_flags(values | {"length_buckets": True, "pad_to_max": False})
+
+
 def test_what_can_be_done_is_named():
     flags = "--do_train, --do_predict, --do_export or --question"
     with pytest.raises(ValueError, match=f"^nothing to do: give {flags}$"):

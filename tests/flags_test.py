@@ -67,6 +67,7 @@ ADDED = {
         "label_column",
         "label_separator",
         "label_type",
+        "length_buckets",
         "pad_to_max",
         "patience",
         "precision",

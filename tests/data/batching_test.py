@@ -245,32 +245,3 @@ def test_reading_all_keeps_the_order_of_the_files(files):
     data = batching.read_all(files, SPEC)
     expected = [*range(0, 35, 3), *range(1, 35, 3), *range(2, 35, 3)]
     assert data["input_ids"][:, 0].tolist() == expected
-
-
-@pytest.mark.parametrize("shape", [(6, 40), (6, 3, 40), (1, 4, 40)])
-def test_padding_is_cut_off_behind_the_longest_sequence(shape):
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        lengths = rng.integers(1, rng.integers(2, 41), (*shape[:-1], 1))
-        mask = (np.arange(40) < lengths).astype(np.int32)
-        batch = {
-            "input_ids": rng.integers(1, 99, shape) * mask,
-            "input_mask": mask,
-            "segment_ids": rng.integers(0, 2, shape) * mask,
-            "label_ids": rng.integers(0, 3, shape[0]),
-        }
-        trimmed = batching.trim_padding({n: tf.constant(v) for n, v in batch.items()})
-        length = trimmed["input_ids"].shape[-1]
-        assert length % 8 == 0
-        assert 0 <= length - lengths.max() < 8
-        for name, values in batch.items():
-            kept = values if name == "label_ids" else values[..., :length]
-            np.testing.assert_array_equal(trimmed[name], kept)
-        assert mask[..., length:].sum() == 0
-
-
-def test_a_batch_without_a_token_keeps_some_columns():
-    empty = tf.zeros([2, 2, 10], tf.int32)
-    batch = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), empty)
-    assert batching.trim_padding(batch)["input_ids"].shape == (2, 2, 8)
-    assert batching.trim_padding(batch, multiple=16)["input_ids"].shape == (2, 2, 10)
