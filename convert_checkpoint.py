@@ -146,12 +146,13 @@ def convert(
         tokenization.validate_case_matches_checkpoint(do_lower_case, source)
         tokenizer = (vocab_file, do_lower_case) if vocab_file else None
         huggingface.write(output, weights, config, tokenizer, head)
+        model_files.forget_head(output)  # config.json says it
     title = f"{checkpoint.locate(source)} -> {output} ({target})"
     return "\n".join([title, table(weights), *notes(config, vocab_file, target)])
 
 
 def main() -> None:
-    model_files.check_output(FLAGS.output, FLAGS.overwrite)
+    model_files.check_output(FLAGS.output, FLAGS.overwrite, FLAGS.input)
     is_default = FLAGS["do_lower_case"].using_default_value
     report = convert(
         FLAGS.input,

@@ -125,7 +125,7 @@ def describe(pieces: dict[str, list[str]], num_old: int, vocab_size: int) -> lis
 
 
 def main() -> None:
-    model_files.check_output(FLAGS.output, FLAGS.overwrite)
+    model_files.check_output(FLAGS.output, FLAGS.overwrite, FLAGS.input)
     print(
         grow(
             FLAGS.input,

@@ -155,14 +155,22 @@ def reorder_outputs(weights, labels, wanted):
     return weights | {name: weights[name][rows] for name in names}
 
 
-def check_output(folder, overwrite):
+def check_output(folder, overwrite, source):
     """Refuses to write a model into something else, or among other files.
 
+    Args:
+        folder: str, the --output.
+        overwrite: bool, whether it may hold files.
+        source: str, the --input.
     Raises:
-        ValueError: --output is a file, or holds files and there is no --overwrite.
+        ValueError: --output is no folder, or that of the input, or holds files and
+            there is no --overwrite.
     """
-    if os.path.isfile(folder):
-        raise ValueError(f"--output={folder} is a file; name a folder")
+    if os.path.isfile(folder) or not folder:
+        what = "a file" if folder else "empty"
+        raise ValueError(f"--output={folder} is {what}; name a folder")
+    if os.path.realpath(folder) == os.path.realpath(folder_of(source)):
+        raise ValueError(f"{folder} is the folder of --input; choose another --output")
     if os.path.isdir(folder) and os.listdir(folder) and not overwrite:
         raise ValueError(f"{folder} holds files; give --overwrite to add to it")
 
@@ -195,7 +203,12 @@ def write_tf1(folder, weights, config, vocab_file, head):
             text = json.dumps(rest, indent=2, sort_keys=True) + "\n"
             (staged / _HEAD_FILE).write_text(text, "utf-8")
         written = {path.name for path in staged.iterdir()}
-    for name in {"labels.json", _HEAD_FILE} - written:  # those of another model
+    forget_head(folder, written)
+
+
+def forget_head(folder, kept=()):
+    """Removes what an earlier model in the folder said of its head, but for `kept`."""
+    for name in {"labels.json", _HEAD_FILE} - set(kept):
         (pathlib.Path(folder) / name).unlink(missing_ok=True)
 
 
@@ -219,8 +232,7 @@ def check_case(do_lower_case, init_checkpoint):
         path = os.path.join(folder_of(init_checkpoint or ""), name)
         if not (init_checkpoint and os.path.isfile(path)):
             continue
-        with open(path, encoding="utf-8") as file:
-            there = json.load(file).get("do_lower_case", do_lower_case)
+        there = huggingface_config.read_json(path).get("do_lower_case", do_lower_case)
         if there != do_lower_case:
             raise ValueError(
                 f"{path} says do_lower_case is {there}; give "

@@ -137,6 +137,11 @@ def test_labels_of_a_model_that_is_overwritten_go(golden, tmp_path):
     head = model_files.find_head(str(tmp_path / "out"))
     assert head.labels == ("contradiction", "entailment", "neutral")
     assert (tmp_path / "out/notes.txt").exists()
+    (tmp_path / "hf").mkdir()
+    for name in ("labels.json", "head.json"):
+        shutil.copy(tmp_path / "out/labels.json", tmp_path / "hf" / name)
+    convert(source / "regression", tmp_path / "hf", "huggingface")
+    assert model_files.find_head(str(tmp_path / "hf")).labels is None
 
 
 def test_case_of_a_run_of_ours(tmp_path):
@@ -336,6 +341,20 @@ def test_script_shows_what_it_did_and_keeps_what_is_there(golden, tmp_path):
     assert complaint == f"{tmp_path} holds files; give --overwrite to add to it"
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
     scripts.succeed("convert_checkpoint.py", **flags, overwrite=True)
+
+
+def test_the_output_is_no_file_and_not_the_input(golden, tmp_path):
+    shutil.copytree(golden / "tiny_tf1", tmp_path / "tf1")
+    (tmp_path / "link").symlink_to("tf1")
+    (tmp_path / "file").write_text("mine")
+    source = str(tmp_path / "tf1/bert_model.ckpt")
+    for name, message in {
+        str(tmp_path / "link"): "link is the folder of --input",
+        str(tmp_path / "file"): "file is a file; name a folder",
+        "": "--output= is empty; name a folder",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            model_files.check_output(name, True, source)
 
 
 def test_script_refuses_in_one_line(golden, tmp_path):
