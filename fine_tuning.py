@@ -158,6 +158,11 @@ def find_labels(
         labels = model_files.find_head(init_checkpoint).labels
         if labels and all(map(suits, labels)):
             return labels
+    if not os.path.exists(path):
+        raise FileNotFoundError(
+            f"the labels are not known: there is no {path}; train first (--do_train), "
+            "or give an --init_checkpoint with a labels.json beside it"
+        )
     return classification.read_labels(path)
 
 

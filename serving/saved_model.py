@@ -52,8 +52,9 @@ def next_version(export_dir):
     Raises:
         ValueError: it is a file.
     """
-    if os.path.isfile(export_dir):
-        raise ValueError(f"--export_dir={export_dir} is a file; name a folder")
+    if os.path.isfile(export_dir) or not export_dir:
+        what = "a file" if export_dir else "empty"
+        raise ValueError(f"--export_dir={export_dir} is {what}; name a folder")
     os.makedirs(export_dir, exist_ok=True)
     versions = [int(name) for name in os.listdir(export_dir) if name.isdecimal()]
     return os.path.join(export_dir, str(max(versions, default=0) + 1))

@@ -136,7 +136,7 @@ def test_more_layers_than_there_are_cannot_be_frozen(values):
 
 def test_labels_are_those_of_the_run_or_lie_beside_the_weights(golden, tmp_path):
     source, out = tmp_path / "source", tmp_path / "out"
-    with pytest.raises(FileNotFoundError, match="out/labels.json"):
+    with pytest.raises(FileNotFoundError, match="out/labels.json; train first"):
         fine_tuning.find_labels(str(out), None)
     source.mkdir()
     (source / "labels.json").write_text('["x", "y"]')
