@@ -1,7 +1,6 @@
 """Loading a model's weights, and running it over data sets without dropout."""
 
 import contextlib
-import json
 import os
 
 import keras
@@ -11,7 +10,7 @@ from absl import logging
 from tqdm import tqdm
 
 import model_files
-from data import features
+from data import features, tables
 from modeling import checkpoint
 
 BEST = "best"  # folder of the best checkpoint within the run's
@@ -84,7 +83,10 @@ def find_trained(output_dir, init_checkpoint=None):
     best = checkpoint.latest(os.path.join(output_dir, BEST))
     latest = checkpoint.latest(output_dir)
     if best and latest:
-        step, compared = checkpoint.global_step(latest), _last_validated(output_dir)
+        step = checkpoint.global_step(latest)
+        compared = max(
+            (line["step"] for line in read_validation(output_dir)), default=0
+        )
         if compared < step:
             logging.warning(
                 "%s is the best up to step %d only, so it is passed over for that of "
@@ -103,13 +105,18 @@ def find_trained(output_dir, init_checkpoint=None):
     return path
 
 
-def _last_validated(output_dir):
-    """int, the last step that --keep_best has compared."""
+def read_validation(output_dir):
+    """What --keep_best has compared in the folder of a run.
+
+    Returns:
+        list of dict, see validation.py; empty without --keep_best.
+    Raises:
+        ValueError: the file is damaged; names the line.
+    """
     path = os.path.join(output_dir, VALIDATION_FILE)
-    if not os.path.exists(path):
-        return 0
-    with open(path, encoding="utf-8") as file:
-        return max((json.loads(line)["step"] for line in file), default=0)
+    if not os.path.exists(path) or not os.path.getsize(path):
+        return []
+    return [line for _, line in tables.read_jsonl(path)]
 
 
 def load_trained(model, output_dir, init_checkpoint=None, complete=False):

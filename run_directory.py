@@ -16,6 +16,8 @@ import time
 import tensorflow as tf
 from absl import logging
 
+from data import filesystem
+
 # What makes a folder's checkpoints one model: these may not change on the way.
 IDENTITY_FILE = "model.json"
 SETTINGS_FILE = "settings.json"
@@ -75,8 +77,9 @@ def claim(output_dir, identity, settings):
         ValueError: the folder holds checkpoints or results of another model (says what
             differs), or another process is at work in it.
     """
-    if os.path.isfile(output_dir):
-        raise ValueError(f"--output_dir={output_dir} is a file; name a folder")
+    if os.path.isfile(output_dir) or not output_dir:
+        what = "a file" if output_dir else "empty"
+        raise ValueError(f"--output_dir={output_dir} is {what}; name a folder")
     os.makedirs(output_dir, exist_ok=True)
     _lock(output_dir)
     path = os.path.join(output_dir, IDENTITY_FILE)
@@ -149,6 +152,10 @@ def _read_or_refuse(output_dir, name):
         raise ValueError(
             f"{output_dir} is no output folder of a run: {path} is missing"
         )
+    if name == IDENTITY_FILE and "script" not in value:
+        raise ValueError(
+            f"{output_dir} is no output folder of a run: {path} names no script"
+        )
     return value
 
 
@@ -172,10 +179,7 @@ def _lock(output_dir):
 
 def _read_json(path):
     """The value in a JSON file, or None if there is no such file."""
-    if not os.path.exists(path):
-        return None
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    return filesystem.read_json(path) if os.path.exists(path) else None
 
 
 def _holds_a_run(output_dir):

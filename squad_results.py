@@ -4,6 +4,7 @@ import json
 import os
 
 import run_directory
+from data import filesystem
 from metrics import squad as metrics
 
 THRESHOLD_FILE = "null_score_diff_threshold.json"
@@ -94,8 +95,7 @@ def read_threshold(output_dir, step):
             "first, with --version_2_with_negative"
         )
     path = os.path.join(output_dir, THRESHOLD_FILE)
-    with open(path, encoding="utf-8") as file:
-        found = json.load(file)
+    found = filesystem.read_json(path)
     if found["global_step"] != step:
         raise ValueError(
             f"{path} is of the model of step {found['global_step']}, and this is that "

@@ -89,10 +89,7 @@ class Validation:
 
     def _lines(self):
         """What was found before of the same data by the same metric."""
-        if not os.path.exists(self._path):
-            return []
-        with open(self._path, encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
+        lines = inference.read_validation(self.output_dir)
         scored = self._scored.items()
         same = [line for line in lines if scored <= line.items()]
         if len(same) < len(lines):

@@ -33,7 +33,10 @@ def latest(folder):
         FileNotFoundError: the state file names a checkpoint that is not there.
         ValueError: the state file cannot be read.
     """
-    state = tf.train.get_checkpoint_state(folder)
+    try:
+        state = tf.train.get_checkpoint_state(folder)
+    except ValueError:  # an empty one
+        state = None
     if state is None:
         if os.path.exists(os.path.join(folder, "checkpoint")):
             raise ValueError(

@@ -74,6 +74,9 @@ def test_the_best_checkpoint_comes_before_the_latest_and_the_initial(tmp_path):
         assert inference.load_trained(model, str(out), initial) == expected
         for weight in model.weights:
             assert (weight.numpy() == expected).all()
+    (out / "validation.jsonl").write_text('{"step": 5}\n{"ste')
+    with pytest.raises(ValueError, match="validation.jsonl, line 2 is not JSON"):
+        inference.load_trained(model, str(out), initial)
     for path in (out / "checkpoint", *out.glob("model.ckpt-*")):
         path.unlink()
     assert inference.load_trained(model, str(out), initial) == 5

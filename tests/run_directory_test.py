@@ -50,6 +50,23 @@ def test_a_file_is_no_folder(tmp_path):
     with pytest.raises(ValueError, match="is a file; name a folder"):
         run_directory.claim(tmp_path / "file", IDENTITY, {})
     assert (tmp_path / "file").read_text() == "precious"
+    with pytest.raises(ValueError, match="--output_dir= is empty; name a folder"):
+        run_directory.claim("", IDENTITY, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("model.json", "", "model.json is damaged"),
+        ("model.json", '{"format": "layers-model"}', "model.json names no script"),
+        ("settings.json", '{"a"', "settings.json is damaged"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path, name, text, message):
+    run_directory.claim(tmp_path, IDENTITY | {"script": "s"}, {"seed": 1})
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        run_directory.read(tmp_path, "s")
 
 
 def test_changed_settings_are_said(tmp_path, caplog):

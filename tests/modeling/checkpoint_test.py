@@ -81,6 +81,10 @@ def test_latest_of_a_folder_without_state_file(tmp_path):
 
 
 def test_state_file_that_names_nothing_is_refused(tiny_tf1):
+    for text in ("", "x"):
+        (tiny_tf1 / "checkpoint").write_text(text)
+        with pytest.raises(ValueError, match="/checkpoint cannot be read; remove it"):
+            checkpoint.read(tiny_tf1)
     (tiny_tf1 / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-7"\n')
     with pytest.raises(FileNotFoundError, match="names .*model.ckpt-7, which is not"):
         checkpoint.read(tiny_tf1)
