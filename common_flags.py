@@ -91,10 +91,43 @@ def define_training(train_batch_size=32, learning_rate=5e-5):
     flags.DEFINE_enum(
         "precision",
         "float32",
-        ["float32", "bfloat16"],
+        ["float32", "bfloat16", "float16"],
         "What to compute in; weights and sums stay in float32. bfloat16 is faster "
-        "where the hardware has it (AVX512_BF16 or AMX, GPUs since Ampere, TPUs), and "
-        "results differ a little.",
+        "where the hardware has it (AVX512_BF16 or AMX, GPUs since Ampere, TPUs), "
+        "float16 on older GPUs; results differ a little.",
+    )
+    flags.DEFINE_integer(
+        "gradient_accumulation_steps",
+        1,
+        "Take the batch in so many parts, one after the other: the same updates in "
+        "less memory.",
+        1,
+    )
+    flags.DEFINE_bool(
+        "jit_compile",
+        False,
+        "Compile the gradients with XLA. For GPUs; on CPUs it is slower, and TPUs "
+        "do it anyway.",
+    )
+    flags.DEFINE_bool(
+        "recompute",
+        False,
+        "Compute the insides of the encoder layers again in the backward pass instead "
+        "of keeping them: less memory, about a third more time.",
+    )
+    flags.DEFINE_enum(
+        "optimizer",
+        "adamw",
+        ["adamw", "lamb"],
+        "Adam with weight decay as in the original, or LAMB for batches of thousands "
+        "(You et al. 2020).",
+    )
+    flags.DEFINE_enum(
+        "non_finite",
+        "stop",
+        ["stop", "skip"],
+        "What to do about an update whose loss or gradients are not finite: end as it "
+        "was before it, or leave it out.",
     )
     flags.DEFINE_integer(
         "seed",
@@ -123,6 +156,14 @@ def define_fine_tuning(num_train_epochs=3.0):
         False,
         "Leave a head fresh that --init_checkpoint has for other labels, instead of "
         "refusing it.",
+    )
+    flags.DEFINE_float(
+        "layer_decay",
+        1.0,
+        "The learning rate of a layer is that of the layer above times this; the head "
+        "has --learning_rate.",
+        0.0,
+        1.0,
     )
     flags.DEFINE_integer(
         "freeze_layers",
@@ -166,8 +207,22 @@ def define_length_buckets():
     )
 
 
-def define_tpu():
-    """The original's TPU flags."""
+def define_devices():
+    """Where to run; with the original's flags for TPUs."""
+    flags.DEFINE_enum(
+        "distribution_strategy",
+        None,
+        ["one_device", "mirrored", "multi_worker", "tpu"],
+        "Devices that share out each batch: one; all GPUs of this machine; the "
+        "machines that TF_CONFIG names, each running this command; a TPU. Default: "
+        "one_device, or tpu with --use_tpu.",
+    )
+    flags.DEFINE_integer(
+        "num_devices",
+        None,
+        "With mirrored: so many GPUs, or parts of the CPU where there is no GPU.",
+        1,
+    )
     flags.DEFINE_bool("use_tpu", False, "Run on a TPU.")
     flags.DEFINE_string("tpu_name", None, "Name or grpc:// address of the TPU.")
     flags.DEFINE_string("tpu_zone", None, "Its zone; found by itself if not given.")

@@ -24,7 +24,7 @@ from absl import flags, logging
 import command_line
 import inference
 import model_files
-import training
+import strategies
 from data import extraction, tokenization
 from modeling import models, pooling
 
@@ -35,7 +35,7 @@ def define_flags():
     common_flags.define_model()
     flags.mark_flag_as_required("init_checkpoint")
     common_flags.define_text()
-    common_flags.define_tpu()
+    common_flags.define_devices()
     flags.DEFINE_string(
         "input_file", None, "Text in UTF-8, one example a line.", required=True
     )
@@ -98,6 +98,7 @@ def parse_layers(text, num_layers):
 
 def main():
     check_output(FLAGS.output_file, FLAGS.pooling is not None)
+    strategy = strategies.from_values(common_flags.values())
     command_line.prepare_output(FLAGS.output_file, [FLAGS.input_file], FLAGS.overwrite)
     model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
     config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
@@ -106,9 +107,6 @@ def main():
     layers = parse_layers(FLAGS.layers, config.num_hidden_layers)
     tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
     num_lines = extraction.count_lines(FLAGS.input_file)
-    strategy = training.make_strategy(
-        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
-    )
     with strategy.scope():
         model = models.BertModel(config)
     inference.load(model, FLAGS.init_checkpoint)

@@ -25,30 +25,18 @@ _NEEDED = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(training.Settings):
     """How to fine-tune: the values of flags that all the scripts have."""
 
     bert_config_file: str | None
     vocab_file: str | None
     do_lower_case: bool
     max_seq_length: int
-    init_checkpoint: str | None
-    output_dir: str
     skip_mismatched_heads: bool
     num_train_epochs: float
-    train_batch_size: int
-    learning_rate: float
     warmup_proportion: float
-    bias_correction: bool
+    layer_decay: float
     freeze_layers: int
-    save_checkpoints_steps: int
-    seed: int
-
-    @classmethod
-    def from_values(cls, values: Mapping):
-        """Picks the settings out of a dict of flag name → value."""
-        names = [field.name for field in dataclasses.fields(cls)]
-        return cls(**{name: values[name] for name in names})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,18 +182,14 @@ def train(
     schedule = optimization.warmup_then_decay(
         settings.learning_rate, steps, int(steps * settings.warmup_proportion)
     )
-    optimizer = training.make_optimizer(
-        strategy,
-        model,
-        schedule,
-        settings.bias_correction,
-        training.frozen_layers(settings.freeze_layers),
+    rates = training.learning_rates(model, settings.freeze_layers, settings.layer_decay)
+    trainer = training.make_trainer(
+        strategy, model, objective, schedule, settings, rates
     )
-    trainer = training.Trainer(strategy, model, optimizer, objective, settings.seed)
     trainer.start(
         settings.output_dir, settings.init_checkpoint, settings.skip_mismatched_heads
     )
-    plan = training.Plan(steps, settings.save_checkpoints_steps, batch_size)
+    plan = training.Plan.from_settings(steps, settings)
     training.train(trainer, batches, plan, settings.output_dir, checked)
     return trainer.step
 
@@ -221,6 +205,8 @@ def export(output_dir: str, export_dir: str | None) -> None:
     """
     import exporting  # Needs TensorFlow Text, which training does not.
 
+    if not run_directory.is_first():
+        return
     exporting.export(output_dir, _export_dir(output_dir, export_dir))
 
 

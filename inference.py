@@ -167,8 +167,8 @@ class Forward:
     @tf.function(reduce_retracing=True)
     def _next(self, iterator):
         results = self.strategy.run(self._replica, args=(next(iterator),))
-        local = self.strategy.experimental_local_results
-        return {n: tf.concat(local(v), axis=0) for n, v in results.items()}
+        # In the order of the replicas, which is that of the batch, on all workers.
+        return {n: self.strategy.gather(v, axis=0) for n, v in results.items()}
 
     def rows(self, batches, description):
         """Goes over a data set, in order, and shows progress.

@@ -25,6 +25,7 @@ import classifier_tasks
 import fine_tuning
 import inference
 import run_directory
+import strategies
 import training
 import validation
 from data import batching, classification, glue, padding, records, targets, tfds
@@ -39,7 +40,7 @@ def define_flags():
     common_flags.define_training()
     common_flags.define_fine_tuning()
     common_flags.define_length_buckets()
-    common_flags.define_tpu()
+    common_flags.define_devices()
     flags.DEFINE_string("task_name", None, f"{', '.join(glue.TASKS)} or own.")
     flags.DEFINE_string(
         "tfds_name",
@@ -162,48 +163,31 @@ def identity(task):
 
 def main():
     check_flags()
+    strategy = strategies.from_values(common_flags.values())
     settings = fine_tuning.Settings.from_values(common_flags.values())
     files = fine_tuning.find_files(settings)
-    tokenizer = files.tokenizer()
     task = find_task()
+    sets = read_sets(task, files.tokenizer())
     values = common_flags.values()
     fine_tuning.claim_folder(files, identity(task), values, task.labels)
+    folder = run_directory.own(FLAGS.output_dir)
+    for name, of_kind in sets.items():
+        for split, _, arrays, spec in of_kind:
+            suffix = classifier_tasks.suffix(split)
+            records.write(f"{folder}/{name}{suffix}.tf_record", arrays, spec)
 
-    def read(split, name):
-        """Examples and arrays of a split; the arrays are kept as a record file."""
-        examples = task.examples(FLAGS.data_dir, split)
-        arrays, spec = classifier_tasks.to_arrays(
-            examples, task, FLAGS.max_seq_length, tokenizer, FLAGS.document_stride
-        )
-        path = f"{FLAGS.output_dir}/{name}{classifier_tasks.suffix(split)}.tf_record"
-        records.write(path, arrays, spec)
-        return examples, arrays
-
-    # All of it first: a mistake in a test file should not show after the training.
-    train_set = read("train", "train") if FLAGS.do_train else None
-    dev_sets, test_sets = [], []
-    if FLAGS.do_eval or FLAGS.keep_best:
-        dev_sets = [(s, *read(s, "eval")) for s in splits(task, "dev")]
-    if FLAGS.do_predict:
-        test_sets = [(s, *read(s, "predict")) for s in splits(task, "test")]
-
-    strategy = training.make_strategy(
-        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
-    )
-    with strategy.scope():
-        training.set_seed(FLAGS.seed)
-        training.set_precision(FLAGS.precision)
+    with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         model = models.BertForSequenceClassification(
             files.config, classifier_tasks.num_outputs(task.labels)
         )
     runner = classifier_tasks.Runner(strategy, model, task, FLAGS.pad_to_max)
 
     if FLAGS.do_train:
-        _, arrays = train_set
+        ((_, _, arrays, _),) = sets["train"]
         objective = classifier_tasks.objective(
             task, FLAGS.class_weights, arrays["label_ids"]
         )
-        checked = make_validation(runner, task, dev_sets) if FLAGS.keep_best else None
+        checked = make_validation(runner, task, sets) if FLAGS.keep_best else None
         step = fine_tuning.train(
             strategy,
             model,
@@ -216,9 +200,9 @@ def main():
     if FLAGS.keep_best or not FLAGS.do_train:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
-        for data in dev_sets:
+        for data in sets["eval"]:
             evaluate(runner, task, data, step)
-    for data in test_sets:
+    for data in sets["predict"]:
         predict(runner, task, data)
     if FLAGS.do_export:
         fine_tuning.export(FLAGS.output_dir, FLAGS.export_dir)
@@ -232,17 +216,34 @@ def training_batches(arrays):
     )
 
 
-def splits(task, kind):
-    """Names of the dev or test sets of a task, which must have one."""
-    found = task.splits(kind)
-    if not found:
-        raise ValueError(f"{FLAGS.task_name or FLAGS.tfds_name} has no {kind} set")
-    return found
+def read_sets(task, tokenizer):
+    """{name: [(split, examples, arrays, spec), ...]} of all that is needed.
+
+    Before anything is done: a mistake in a test file should not show after the
+    training, nor in a folder that another run needs.
+    """
+    sets = {}
+    for name, kind, wanted in (
+        ("train", "train", FLAGS.do_train),
+        ("eval", "dev", FLAGS.do_eval or FLAGS.keep_best),
+        ("predict", "test", FLAGS.do_predict),
+    ):
+        found = task.splits(kind) if wanted else []
+        if wanted and not found:
+            raise ValueError(f"{FLAGS.task_name or FLAGS.tfds_name} has no {kind} set")
+        sets[name] = []
+        for split in found:
+            examples = task.examples(FLAGS.data_dir, split)
+            arrays, spec = classifier_tasks.to_arrays(
+                examples, task, FLAGS.max_seq_length, tokenizer, FLAGS.document_stride
+            )
+            sets[name].append((split, examples, arrays, spec))
+    return sets
 
 
 def evaluate(runner, task, data, step):
     """Writes the scores of a dev set, and what the model says of each example."""
-    split, examples, arrays = data
+    split, examples, arrays, _ = data
     suffix = classifier_tasks.suffix(split)
     results, logits = runner.evaluate(arrays, FLAGS.eval_batch_size)
     write_table(f"eval_predictions{suffix}", examples, logits, task)
@@ -253,7 +254,7 @@ def evaluate(runner, task, data, step):
 
 def predict(runner, task, data):
     """Writes test_results.tsv as the original, and predictions.tsv with a header."""
-    split, examples, arrays = data
+    split, examples, arrays, _ = data
     suffix = classifier_tasks.suffix(split)
     logits = runner.predict(arrays, FLAGS.predict_batch_size)
     run_directory.write_table(
@@ -271,9 +272,9 @@ def write_table(name, examples, logits, task):
     run_directory.write_table(f"{FLAGS.output_dir}/{name}.tsv", rows)
 
 
-def make_validation(runner, task, dev_sets):
+def make_validation(runner, task, sets):
     """The Validation that --keep_best asks for, on the first dev set."""
-    _, _, arrays = dev_sets[0]
+    _, _, arrays, _ = sets["eval"][0]
     return validation.Validation(
         FLAGS.output_dir,
         lambda: runner.evaluate(arrays, FLAGS.eval_batch_size)[0],

@@ -1,19 +1,16 @@
-"""The folder of a run: whose it is, its settings, its results, its log.
+"""The folder of a run: whose it is, its settings, its results.
 
 Everything is written under a temporary name and then renamed, so a file is there whole
 or not at all.
 """
 
 import csv
-import datetime
 import fcntl
 import io
 import json
 import os
 import pathlib
-import time
 
-import tensorflow as tf
 from absl import logging
 
 from data import filesystem
@@ -24,6 +21,30 @@ SETTINGS_FILE = "settings.json"
 EVALUATION_SETTINGS_FILE = "settings_eval.json"
 
 _locks = {}  # path → descriptor of the file that holds the lock
+_sharing = {"worker": 0}  # which of several that have the folder in common
+
+
+def share(worker):
+    """Says that several processes have the folder in common.
+
+    Only the first of them, worker 0, writes what belongs to the run; in the others the
+    functions of this module that write do nothing.
+    """
+    _sharing["worker"] = worker
+
+
+def is_first():
+    """Whether this process writes what belongs to the run."""
+    return _sharing["worker"] == 0
+
+
+def own(output_dir):
+    """The folder for files that every worker makes for itself, such as its records."""
+    if is_first():
+        return output_dir
+    folder = os.path.join(output_dir, f"worker-{_sharing['worker']}")
+    os.makedirs(folder, exist_ok=True)
+    return folder
 
 
 def write_text(path, text):
@@ -33,6 +54,8 @@ def write_text(path, text):
         path: str.
         text: str, written as UTF-8.
     """
+    if not is_first():
+        return
     temporary = f"{path}.tmp"
     try:
         with open(temporary, "w", encoding="utf-8", newline="\n") as file:
@@ -77,6 +100,8 @@ def claim(output_dir, identity, settings):
         ValueError: the folder holds checkpoints or results of another model (says what
             differs), or another process is at work in it.
     """
+    if not is_first():
+        return
     if os.path.isfile(output_dir) or not output_dir:
         what = "a file" if output_dir else "empty"
         raise ValueError(f"--output_dir={output_dir} is {what}; name a folder")
@@ -108,6 +133,8 @@ def begin_training(output_dir):
 
     So a run that finds nothing to do does not change how the model was trained.
     """
+    if not is_first():
+        return
     path = os.path.join(output_dir, EVALUATION_SETTINGS_FILE)
     settings = _read_json(path) or {}
     if settings.get("do_train"):
@@ -225,66 +252,3 @@ def write_results(output_dir, name, results):
         for key, value in results.items()
     }
     write_json(os.path.join(output_dir, f"{name}.json"), plain)
-
-
-class TrainingLog:
-    """Shows progress, and keeps it in train_log.jsonl and for TensorBoard.
-
-    Args:
-        output_dir: str.
-        first_step: int, updates that were done before.
-        num_train_steps: int.
-    """
-
-    def __init__(self, output_dir, first_step, num_train_steps):
-        self._path = os.path.join(output_dir, "train_log.jsonl")
-        self._drop_lines_after(first_step)
-        self._summaries = tf.summary.create_file_writer(
-            os.path.join(output_dir, "tensorboard")
-        )
-        self._num_train_steps = num_train_steps
-        self._step, self._time = first_step, time.perf_counter()
-
-    def _drop_lines_after(self, step):
-        """Forgets what a killed run logged after its last checkpoint."""
-        if os.path.exists(self._path):
-            with open(self._path, encoding="utf-8") as file:
-                lines = [line for line in file if line.endswith("\n")]
-            kept = [line for line in lines if json.loads(line)["step"] <= step]
-            write_text(self._path, "".join(kept))
-
-    def write(self, step, values, examples, tokens):
-        """Writes one line.
-
-        Args:
-            step: int, updates done.
-            values: dict of name → float, such as loss and learning_rate.
-            examples: int, examples since the last line.
-            tokens: int, real tokens since the last line.
-        """
-        now = time.perf_counter()
-        seconds, steps = now - self._time, step - self._step
-        left = seconds / steps * (self._num_train_steps - step)
-        self._step, self._time = step, now
-        values = {
-            **values,
-            "examples_per_second": examples / seconds,
-            "tokens_per_second": tokens / seconds,
-        }
-        with open(self._path, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step, **values}) + "\n")
-        with self._summaries.as_default(step=step):
-            for name, value in values.items():
-                tf.summary.scalar(name, value)
-        self._summaries.flush()
-        logging.info(
-            "step %d of %d: loss %.4f, learning rate %.3g, %.1f examples/s, "
-            "%.0f tokens/s, %s left",
-            step,
-            self._num_train_steps,
-            values["loss"],
-            values["learning_rate"],
-            values["examples_per_second"],
-            values["tokens_per_second"],
-            datetime.timedelta(seconds=round(left)),
-        )

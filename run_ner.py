@@ -31,6 +31,7 @@ from absl import flags, logging
 import fine_tuning
 import inference
 import run_directory
+import strategies
 import training
 import validation
 from data import batching, conll, filesystem, ner, padding, tag_schemes
@@ -46,7 +47,7 @@ def define_flags():
     common_flags.define_training()
     common_flags.define_fine_tuning()
     common_flags.define_length_buckets()
-    common_flags.define_tpu()
+    common_flags.define_devices()
     for kind in ("train", "dev", "test"):
         flags.DEFINE_string(
             f"{kind}_file", None, f"Files of the {kind} set: globs, commas between."
@@ -103,6 +104,7 @@ def find_labels(train_files):
 
 def main():
     fine_tuning.check_flags(common_flags.values())
+    strategy = strategies.from_values(common_flags.values())
     settings = fine_tuning.Settings.from_values(common_flags.values())
     files = fine_tuning.find_files(settings)
     tokenizer = files.tokenizer()
@@ -125,12 +127,7 @@ def main():
         common_flags.values(),
         labels,
     )
-    strategy = training.make_strategy(
-        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
-    )
-    with strategy.scope():
-        training.set_seed(FLAGS.seed)
-        training.set_precision(FLAGS.precision)
+    with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         model = models.BertForTokenClassification(files.config, len(labels))
     forward = inference.Forward(strategy, model, measure)
 

@@ -16,6 +16,7 @@ from absl import flags
 import inference
 import model_files
 import run_directory
+import strategies
 import training
 from data import batching, filesystem, record_reading, records
 from metrics import pretraining as pretraining_metrics
@@ -27,7 +28,7 @@ FLAGS = flags.FLAGS
 def define_flags():
     common_flags.define_model()
     common_flags.define_training()
-    common_flags.define_tpu()
+    common_flags.define_devices()
     flags.DEFINE_string(
         "input_file",
         None,
@@ -61,6 +62,7 @@ def evaluate(strategy, model, files, spec):
 
 def main():
     common_flags.check_actions(common_flags.values())
+    strategy = strategies.from_values(common_flags.values())
     config = model_files.read_config(
         FLAGS.bert_config_file, FLAGS.init_checkpoint, FLAGS.output_dir
     )
@@ -74,27 +76,18 @@ def main():
     run_directory.write_text(
         f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
     )
-    strategy = training.make_strategy(
-        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
-    )
-    with strategy.scope():
-        training.set_seed(FLAGS.seed)
-        training.set_precision(FLAGS.precision)
+    with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         model = models.BertForPretraining(config)
     if FLAGS.do_train:
         schedule = optimization.warmup_then_decay(
             FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps
         )
-        optimizer = training.make_optimizer(
-            strategy, model, schedule, FLAGS.bias_correction
-        )
-        trainer = training.Trainer(
-            strategy, model, optimizer, losses.PRETRAINING, FLAGS.seed
+        settings = training.Settings.from_values(common_flags.values())
+        trainer = training.make_trainer(
+            strategy, model, losses.PRETRAINING, schedule, settings
         )
         trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint)
-        plan = training.Plan(
-            FLAGS.num_train_steps, FLAGS.save_checkpoints_steps, FLAGS.train_batch_size
-        )
+        plan = training.Plan.from_settings(FLAGS.num_train_steps, settings)
         batches = batching.FileBatches(files, spec, FLAGS.train_batch_size, FLAGS.seed)
         with record_reading.damage_explained(files, spec):
             training.train(trainer, batches, plan, FLAGS.output_dir)

@@ -37,6 +37,7 @@ import model_files
 import question_answering
 import run_directory
 import squad_results
+import strategies
 import training
 import validation
 from data import padding, squad, squad_answers, squad_records, squad_windows
@@ -50,7 +51,7 @@ def define_flags():
     common_flags.define_text()
     common_flags.define_training()
     common_flags.define_fine_tuning()
-    common_flags.define_tpu()
+    common_flags.define_devices()
     FLAGS.set_default("pad_to_max", True)  # the original's losses and answers
     flags.DEFINE_string("train_file", None, "SQuAD JSON to train on; or several, a,b.")
     flags.DEFINE_string("predict_file", None, "SQuAD JSON to answer, and to score.")
@@ -169,6 +170,7 @@ def main():
         answer_one_question()
         return
     check_flags()
+    strategy = strategies.from_values(common_flags.values())
     settings = fine_tuning.Settings.from_values(common_flags.values())
     files = fine_tuning.find_files(settings)
     tokenizer = files.tokenizer()
@@ -180,19 +182,14 @@ def main():
     version_2 = FLAGS.version_2_with_negative
     identity = {"script": "run_squad", "version_2_with_negative": version_2}
     fine_tuning.claim_folder(files, identity, common_flags.values())
-    strategy = training.make_strategy(
-        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
-    )
-    with strategy.scope():
-        training.set_seed(FLAGS.seed)
-        training.set_precision(FLAGS.precision)
+    with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         model = models.BertForQuestionAnswering(files.config)
 
     def write_windows(name, questions):
         """Writes a record file of windows to the output folder."""
         progress = tqdm(questions, desc="tokenizing", unit=" questions", delay=1)
         return squad_records.WindowFile.write(
-            f"{FLAGS.output_dir}/{name}.tf_record",
+            f"{run_directory.own(FLAGS.output_dir)}/{name}.tf_record",
             squad_windows.make_windows(progress, tokenizer, sizes),
             FLAGS.max_seq_length,
             is_training=name == "train",

@@ -25,6 +25,7 @@ from absl import flags
 import fine_tuning
 import inference
 import run_directory
+import strategies
 import training
 import validation
 from data import batching, multiple_choice, padding, records
@@ -40,7 +41,7 @@ def define_flags():
     common_flags.define_training()
     common_flags.define_fine_tuning()
     common_flags.define_length_buckets()
-    common_flags.define_tpu()
+    common_flags.define_devices()
     flags.DEFINE_string("task_name", None, "swag or arct.", required=True)
     flags.DEFINE_string(
         "data_dir", None, "Folder with the files of the task.", required=True
@@ -84,6 +85,7 @@ def read_sets(task, tokenizer):
 
 def main():
     fine_tuning.check_flags(common_flags.values())
+    strategy = strategies.from_values(common_flags.values())
     settings = fine_tuning.Settings.from_values(common_flags.values())
     files = fine_tuning.find_files(settings)
     sets = read_sets(multiple_choice.find_task(FLAGS.task_name), files.tokenizer())
@@ -91,14 +93,10 @@ def main():
     fine_tuning.claim_folder(files, identity, common_flags.values())
     for name, (_, arrays) in sets.items():
         spec = records.multiple_choice_spec(*arrays["input_ids"].shape[1:])
-        records.write(f"{FLAGS.output_dir}/{name}.tf_record", arrays, spec)
+        path = f"{run_directory.own(FLAGS.output_dir)}/{name}.tf_record"
+        records.write(path, arrays, spec)
 
-    strategy = training.make_strategy(
-        FLAGS.use_tpu, FLAGS.tpu_name, FLAGS.tpu_zone, FLAGS.gcp_project
-    )
-    with strategy.scope():
-        training.set_seed(FLAGS.seed)
-        training.set_precision(FLAGS.precision)
+    with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         model = models.BertForMultipleChoice(files.config)
     forward = inference.Forward(strategy, model, measure)
 

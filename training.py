@@ -1,58 +1,61 @@
 """The one training loop.
 
-An update is what one device with the whole batch would do, however many devices there
-are: losses are divided by the weights of the global batch, gradients are summed over
-replicas and then clipped. (The original clipped before it summed.)
-
 A run that is killed and started again ends with the same bits: the order of the data
 and the dropout masks are functions of the step, and a checkpoint holds the rest.
 """
 
+import contextlib
 import dataclasses
 import math
-import os
 import re
+import sys
 
 import keras
 import tensorflow as tf
 from absl import logging
 
-import inference
+import interruptions
 import run_directory
-from modeling import checkpoint, layers, optimization
+import strategies
+import trainer as trainer_lib
+import training_log
+from modeling import checkpoint, lamb, optimization
 
-CHECKPOINTS_KEPT = 5  # as in the original
+# What --precision may be, and Keras's name for it.
+PRECISIONS = {
+    "float32": "float32",
+    "bfloat16": "mixed_bfloat16",
+    "float16": "mixed_float16",
+}
+MOST_SKIPPED = 50  # updates in a row that may be left out because they are not finite
 
 
-def make_strategy(use_tpu=False, tpu_name=None, tpu_zone=None, gcp_project=None):
-    """The tf.distribute strategy to build and train a model under.
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How to train: the values of flags that all the scripts have."""
 
-    Raises:
-        ValueError: `use_tpu`, and there is no TPU.
-    """
-    if not use_tpu:
-        return tf.distribute.get_strategy()  # one device: the GPU if there is one
-    try:
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
-            tpu_name or "local", zone=tpu_zone, project=gcp_project
-        )
-        tf.config.experimental_connect_to_cluster(resolver)
-        tf.tpu.experimental.initialize_tpu_system(resolver)
-    except Exception as error:
-        raise ValueError(
-            f"--use_tpu: no TPU answers as {tpu_name or 'local'!r}; on a TPU machine "
-            "install tensorflow-tpu and give --tpu_name, elsewhere drop --use_tpu"
-        ) from error
-    return tf.distribute.TPUStrategy(resolver)
+    output_dir: str
+    init_checkpoint: str | None
+    train_batch_size: int
+    learning_rate: float
+    optimizer: str
+    bias_correction: bool
+    gradient_accumulation_steps: int
+    jit_compile: bool
+    non_finite: str
+    save_checkpoints_steps: int
+    seed: int
+
+    @classmethod
+    def from_values(cls, values):
+        """Picks the settings out of a dict of flag name → value."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: values[name] for name in names})
 
 
 def set_seed(seed):
     """Seeds the fresh weights of the models that are made next."""
     keras.utils.set_random_seed(seed)
-
-
-# What --precision may be, and Keras's name for it.
-PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
 def set_precision(precision):
@@ -64,172 +67,127 @@ def set_precision(precision):
     keras.config.set_dtype_policy(PRECISIONS[precision])
 
 
-def make_optimizer(
-    strategy, model, schedule, bias_correction=False, frozen=re.compile("(?!)")
-):
-    """AdamWeightDecay of a model's weights, under the strategy.
+@contextlib.contextmanager
+def new_model(strategy, seed, precision):
+    """The model to train is made within this `with` block.
 
     Args:
-        frozen: re.Pattern; weights whose name in the checkpoint it matches from the
-            start stay as they are. Default: none.
+        strategy: tf.distribute strategy.
+        seed: int, of its fresh weights.
+        precision: str, of `PRECISIONS`.
+    """
+    with strategy.scope():
+        set_seed(seed)
+        set_precision(precision)
+        yield
+
+
+def make_optimizer(
+    strategy, model, schedule, kind="adamw", bias_correction=False, rates=None
+):
+    """The optimizer of a model's weights, under the strategy.
+
+    Args:
+        strategy: tf.distribute strategy under whose scope the model was made.
+        model: keras.Model.
+        schedule: see optimization.AdamWeightDecay.
+        kind: str, "adamw" or "lamb".
+        bias_correction: bool, of "adamw"; LAMB always does it.
+        rates: dict, see `learning_rates`. Default: all alike.
     """
     weights = checkpoint.weight_names(model)
-    trained = {name: w for name, w in weights.items() if not frozen.match(name)}
     with strategy.scope():
+        if kind == "lamb":
+            return lamb.Lamb(weights, schedule, rates=rates)
         return optimization.AdamWeightDecay(
-            trained, schedule, bias_correction=bias_correction
+            weights, schedule, bias_correction=bias_correction, rates=rates
         )
 
 
-def frozen_layers(count):
-    """Pattern of the embeddings and the first `count` encoder layers; none below 0."""
-    if count < 0:
-        return re.compile("(?!)")
-    layers_ = "|".join(f"encoder/layer_{i}/" for i in range(count))
-    return re.compile(f"bert/(embeddings/{'|' + layers_ if layers_ else ''})")
-
-
-class Trainer:
-    """A model, its optimizer and the compiled update.
+def learning_rates(model, frozen_layers=-1, decay=1.0):
+    """Factors of the learning rate by weight.
 
     Args:
-        strategy: tf.distribute strategy under whose scope the others were made.
-        model: keras.Model, called as `model(batch, training=True)`.
-        optimizer: optimization.AdamWeightDecay of the model's weights.
-        objective: losses.Objective.
-        seed: int, of the dropout masks.
+        model: keras.Model with a `config`.
+        frozen_layers: int, the embeddings and so many encoder layers stay as they are;
+            -1: none of them.
+        decay: float, from one layer to the one below, see `optimization.layer_rates`.
+    Returns:
+        dict of the checkpoint's name of a weight → float.
     """
+    names, num_layers = checkpoint.weight_names(model), model.config.num_hidden_layers
+    rates = optimization.layer_rates(names, decay, num_layers)
+    if frozen_layers >= 0:
+        layers = "|".join(["embeddings", *(f"layer_{i}" for i in range(frozen_layers))])
+        frozen = re.compile(f"bert/(encoder/)?({layers})/")
+        rates |= dict.fromkeys(filter(frozen.match, names), 0.0)
+    return rates
 
-    def __init__(self, strategy, model, optimizer, objective, seed):
-        self.strategy, self.model, self.optimizer = strategy, model, optimizer
-        self.objective, self.seed = objective, seed
 
-    @property
-    def step(self):
-        """int, finished updates."""
-        return int(self.optimizer.step.numpy())
+def make_trainer(strategy, model, objective, schedule, settings, rates=None):
+    """The Trainer that settings ask for.
 
-    def _gradients(self, batch, denominators, seed):
-        """Loss parts and gradients of this replica's share of the batch."""
-        with layers.dropout_seed(seed), tf.GradientTape() as tape:
-            outputs = self.model(batch, training=True)
-            numerators = self.objective.numerators(outputs, batch)
-            losses = {name: n / denominators[name] for name, n in numerators.items()}
-            loss = tf.add_n(list(losses.values()))
-        gradients = tape.gradient(loss, self.optimizer.weights)
-        # Dense: the rows of an embedding's gradient must be added up before squaring.
-        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
-        return {"loss": loss, **losses}, gradients
-
-    def _replica_step(self, batch):
-        context = tf.distribute.get_replica_context()
-
-        def total(values):
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
-
-        seed = tf.constant([self.seed, 0])
-        for number in (self.optimizer.step, context.replica_id_in_sync_group):
-            seed = tf.random.experimental.stateless_fold_in(
-                seed, tf.cast(number, tf.int32)
-            )
-        denominators = total(self.objective.denominators(batch))
-        losses, gradients = self._gradients(batch, denominators, seed)
-        summed = iter(total([g for g in gradients if g is not None]))
-        gradients = [None if g is None else next(summed) for g in gradients]
-        gradients, norm = optimization.clip(gradients)
-        rate = self.optimizer.apply(gradients)
-        losses = total(losses)
-        tokens = total(tf.reduce_sum(batch["input_mask"]))
-        return {
-            **losses,
-            "learning_rate": rate,
-            "gradient_norm": norm,
-            "tokens": tokens,
-        }
-
-    @tf.function(reduce_retracing=True)
-    def update(self, iterator):
-        """One update with the next global batch; dict of name → scalar tensor."""
-        results = self.strategy.run(self._replica_step, args=(next(iterator),))
-        # Every replica holds the same numbers already.
-        return {
-            n: self.strategy.experimental_local_results(v)[0]
-            for n, v in results.items()
-        }
-
-    def _variables(self):
-        weights = checkpoint.weight_names(self.model)
-        return {n: w.value for n, w in weights.items()} | self.optimizer.slots()
-
-    def save(self, output_dir):
-        """Writes model.ckpt-STEP with weights, moments and global_step.
-
-        It is a checkpoint in the original's format: `--init_checkpoint` of any script,
-        the original's too, takes it.
-        """
-        prefix = os.path.join(output_dir, f"model.ckpt-{self.step}")
-        values = {name: v.numpy() for name, v in self._variables().items()}
-        checkpoint.write_tf1(prefix, values, max_to_keep=CHECKPOINTS_KEPT)
-
-    def restore(self, output_dir):
-        """Takes up the latest checkpoint in the folder, if there is one.
-
-        Returns:
-            bool, whether there was one.
-        Raises:
-            ValueError: the checkpoint is of another model or optimizer.
-        """
-        prefix = checkpoint.latest(output_dir)
-        if prefix is None:
-            return False
-        values = checkpoint.read(prefix, with_slots=True)
-        for name, variable in self._variables().items():
-            if name not in values or values[name].shape != variable.shape:
-                there = values[name].shape if name in values else "missing"
-                raise ValueError(
-                    f"training cannot go on from {prefix}: {name} is {there} there, "
-                    f"expected {tuple(variable.shape)}; give it as --init_checkpoint "
-                    "with another --output_dir"
-                )
-            variable.assign(values[name])
-        logging.info("resuming from %s at step %d", prefix, self.step)
-        return True
-
-    def start(self, output_dir, init_checkpoint, skip_mismatched_heads=False):
-        """Resumes from the folder's latest checkpoint, or loads the initial one.
-
-        See `inference.load` about labels in another order.
-        """
-        if self.restore(output_dir):
-            if init_checkpoint:
-                logging.info("--init_checkpoint=%s is not used", init_checkpoint)
-        elif init_checkpoint:
-            inference.load(
-                self.model, init_checkpoint, skip_mismatched_heads, output_dir
-            )
+    Args:
+        strategy: tf.distribute strategy under whose scope the model was made.
+        model: keras.Model.
+        objective: losses.Objective.
+        schedule: see optimization.AdamWeightDecay.
+        settings: Settings.
+        rates: dict, see `learning_rates`.
+    """
+    optimizer = make_optimizer(
+        strategy, model, schedule, settings.optimizer, settings.bias_correction, rates
+    )
+    execution = trainer_lib.Execution(
+        settings.gradient_accumulation_steps, settings.jit_compile
+    )
+    return trainer_lib.Trainer(
+        strategy, model, optimizer, objective, settings.seed, execution
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How long to train and how often to save and to log, in updates."""
+    """How long to train and how often to save and to log, in updates.
+
+    Attributes:
+        skip_non_finite: bool, leave out updates whose loss or gradients are not finite
+            and go on, instead of ending.
+    """
 
     num_train_steps: int
     save_checkpoints_steps: int
     batch_size: int
+    skip_non_finite: bool = False
 
     @property
     def log_steps(self):
         """Every 100 updates as in the original, and at least 20 times a run."""
         return max(1, min(100, self.num_train_steps // 20))
 
+    @classmethod
+    def from_settings(cls, num_train_steps, settings):
+        """So many updates, and the rest as in a Settings."""
+        return cls(
+            num_train_steps,
+            settings.save_checkpoints_steps,
+            settings.train_batch_size,
+            settings.non_finite == "skip",
+        )
+
+    def saves_after(self, step):
+        """Whether a checkpoint belongs there."""
+        return step == self.num_train_steps or step % self.save_checkpoints_steps == 0
+
 
 def train(trainer, batches, plan, output_dir, validation=None):
     """Trains until `plan.num_train_steps` updates are done, from wherever it stands.
 
-    Checkpoints are written at the start, every `save_checkpoints_steps` and at the end.
+    Checkpoints are written at the start, every `save_checkpoints_steps` and at the end,
+    and when the process is asked to end (SIGTERM, Ctrl-C), which it then does.
 
     Args:
-        trainer: Trainer, restored or fresh.
+        trainer: trainer.Trainer, restored or fresh.
         batches: data.batching.Batches: `starting_at(step)` is a tf.data.Dataset of the
             global batches that follow so many updates, without end; `describe(step)`
             names the records of the first of them.
@@ -237,7 +195,8 @@ def train(trainer, batches, plan, output_dir, validation=None):
         output_dir: str.
         validation: validation.Validation, asked after every checkpoint, may end it.
     Raises:
-        ValueError: the loss is not finite; names the step.
+        ValueError: an update is not finite (names it and its records), or another
+            worker is lost.
     """
     step, target = trainer.step, plan.num_train_steps
     if target < 1:
@@ -247,7 +206,12 @@ def train(trainer, batches, plan, output_dir, validation=None):
         )
     if checkpoint.latest(output_dir) is None:
         trainer.save(output_dir)
-    elif step and validation and validation.after_checkpoint(trainer):
+    elif (
+        step
+        and plan.saves_after(step)
+        and validation
+        and validation.after_checkpoint(trainer)
+    ):
         return
     if step >= target:
         logging.info(
@@ -258,35 +222,87 @@ def train(trainer, batches, plan, output_dir, validation=None):
         )
         return
     run_directory.begin_training(output_dir)
-    log = run_directory.TrainingLog(output_dir, step, target)
+    lost_workers_explained = strategies.lost_workers_explained(trainer.strategy)
+    with interruptions.noticed() as interruption, lost_workers_explained:
+        _loop(trainer, batches, plan, output_dir, validation, interruption)
+
+
+def _loop(trainer, batches, plan, output_dir, validation, interruption):
+    step = trainer.step
+    log = training_log.TrainingLog(output_dir, step, plan.num_train_steps)
+    guard = _Guard(trainer, batches, plan.skip_non_finite, output_dir)
     dataset = trainer.strategy.experimental_distribute_dataset(
         batches.starting_at(step)
     )
     iterator, results = iter(dataset), []
-    while step < target:
-        results.append(trainer.update(iterator))
+    while step < plan.num_train_steps:
+        asked = tf.constant(int(interruption.signal != 0))
+        results.append(trainer.update(iterator, asked))
+        guard.check(step, results[-1])
         step += 1
-        save = step == target or step % plan.save_checkpoints_steps == 0
+        interrupted = int(results[-1]["interrupted"]) > 0
+        save = interrupted or plan.saves_after(step)
         if save or step % plan.log_steps == 0:
             _write(log, step, results, plan)
             results = []
         if save:
             trainer.save(output_dir)
-            if validation and validation.after_checkpoint(trainer):
-                return
+        if interrupted:
+            logging.info("asked to end: saved at step %d, to go on from there", step)
+            sys.exit(interruption.status)
+        if save and validation and validation.after_checkpoint(trainer):
+            return
+
+
+class _Guard:
+    """Sees to updates that were left out because they were not finite."""
+
+    def __init__(self, trainer, batches, skip, output_dir):
+        self._trainer, self._batches = trainer, batches
+        self._skip, self._output_dir = skip, output_dir
+        self._in_a_row = 0
+
+    def check(self, step, results):
+        """Goes on, warns, or ends the training as it was before the update.
+
+        Args:
+            step: int, updates before this one.
+            results: of the update.
+        """
+        if results["finite"]:
+            self._in_a_row = 0
+            return
+        self._in_a_row += 1
+        too_many = self._in_a_row > MOST_SKIPPED
+        scale = float(results.get("loss_scale", 1.0))
+        if scale > 1 and not too_many:
+            logging.info("update %d left out: overflow at loss scale %g", step, scale)
+            return
+        what = (
+            f"update {step} is not finite (loss {float(results['loss']):g}, norm of "
+            f"the gradients {float(results['gradient_norm']):g}); its records: "
+            f"{self._batches.describe(step)}"
+        )
+        if self._skip and not too_many:
+            logging.warning("%s; left out", what)
+            return
+        self._trainer.optimizer.step.assign_sub(1)
+        self._trainer.save(self._output_dir)
+        raise ValueError(
+            f"{what}; the state before it is saved: lower --learning_rate, mend the "
+            "records, or leave such updates out by --non_finite=skip"
+        )
 
 
 def _write(log, step, results, plan):
-    """Logs the means since the last line; stops when the loss is not finite."""
-    values = {
-        name: sum(float(r[name]) for r in results) / len(results) for name in results[0]
+    """Logs the means of the updates since the last line, and what they add up to."""
+    results = [{n: v.numpy() for n, v in r.items()} for r in results]
+    done = [r for r in results if r["finite"]]
+    counted = {n: sum(int(r[n]) for r in results) for n in ("tokens", "positions")}
+    counted["skipped"] = len(results) - len(done)
+    names = results[0].keys() - {"tokens", "positions", "finite", "interrupted"}
+    means = {
+        name: sum(float(r[name]) for r in done) / len(done) if done else math.nan
+        for name in sorted(names)
     }
-    if not all(math.isfinite(value) for value in values.values()):
-        raise ValueError(
-            f"the loss is {values['loss']}, the gradient's norm "
-            f"{values.get('gradient_norm')} between updates {step - len(results) + 1} "
-            f"and {step}; lower --learning_rate or look at the data there (the last "
-            "checkpoint before it is kept)"
-        )
-    tokens = values.pop("tokens") * len(results)
-    log.write(step, values, len(results) * plan.batch_size, tokens)
+    log.write(step, means, len(results) * plan.batch_size, counted)

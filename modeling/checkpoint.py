@@ -18,7 +18,7 @@ from modeling import config as config_lib
 from modeling import huggingface, huggingface_config, weight_shapes
 
 # What training adds to a checkpoint, besides the weights.
-_SLOT = re.compile(r"(.*/adam_[mv]|global_step|loss_scale(/good_steps)?)$")
+_SLOT = re.compile(r"(.*/(adam|lamb)_[mv]|global_step|loss_scale(/good_steps)?)$")
 _PARTIAL = ".partial-"
 
 

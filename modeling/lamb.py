@@ -21,8 +21,11 @@ class Lamb(optimization.AdamWeightDecay):
     adapted either). That code, like ours, has no bounds for ||w||, which the paper's
     phi may set. ALBERT's LAMB leaves out the bias correction: `bias_correction=False`.
 
-    Arguments and methods are those of AdamWeightDecay; the moments have the same names.
+    Arguments and methods are those of AdamWeightDecay. The moments have other names, so
+    that neither goes on from a checkpoint of the other.
     """
+
+    prefix = "lamb"
 
     def __init__(self, weights, schedule, *, bias_correction=True, **options):
         super().__init__(weights, schedule, bias_correction=bias_correction, **options)

@@ -101,6 +101,8 @@ class AdamWeightDecay(tf.Module):
         ValueError: `rates` names something else than a weight.
     """
 
+    prefix = "adam"  # of the names of the moments in a checkpoint
+
     def __init__(
         self,
         weights,
@@ -136,7 +138,8 @@ class AdamWeightDecay(tf.Module):
         """dict of the checkpoint's name → tf.Variable: moments and `global_step`."""
         slots = {"global_step": self.step}
         for name, m, v in zip(self.names, self.m, self.v, strict=True):
-            slots[f"{name}/adam_m"], slots[f"{name}/adam_v"] = m, v
+            slots[f"{name}/{self.prefix}_m"] = m
+            slots[f"{name}/{self.prefix}_v"] = v
         return slots
 
     def apply(self, gradients, finite=None):

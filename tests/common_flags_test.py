@@ -14,7 +14,7 @@ def define_flags():
     common_flags.define_text()
     common_flags.define_training()
     common_flags.define_fine_tuning()
-    common_flags.define_tpu()
+    common_flags.define_devices()
     flags.DEFINE_string("raises", "", "What to raise.")
 
 def main():

@@ -6,6 +6,30 @@ import json
 import pytest
 from absl import flags
 
+# Of every script that trains.
+TRAINING = {
+    "bias_correction",
+    "distribution_strategy",
+    "gradient_accumulation_steps",
+    "jit_compile",
+    "non_finite",
+    "num_devices",
+    "optimizer",
+    "precision",
+    "recompute",
+    "seed",
+}
+# Of every script that fine-tunes.
+FINE_TUNING = TRAINING | {
+    "do_export",
+    "export_dir",
+    "freeze_layers",
+    "keep_best",
+    "layer_decay",
+    "pad_to_max",
+    "patience",
+    "skip_mismatched_heads",
+}
 # Ours. A new flag is a line here: a visible decision.
 ADDED = {
     "build_vocab": {
@@ -54,47 +78,29 @@ ADDED = {
         "overwrite",
         "vocab_file",
     },
-    "run_pretraining": {"bias_correction", "precision", "seed"},
-    "run_classifier": {
-        "bias_correction",
+    "run_pretraining": TRAINING,
+    "run_classifier": FINE_TUNING
+    | {
         "class_weights",
-        "do_export",
         "document_stride",
-        "export_dir",
-        "freeze_layers",
         "id_column",
-        "keep_best",
         "label_column",
         "label_separator",
         "label_type",
         "length_buckets",
-        "pad_to_max",
-        "patience",
-        "precision",
-        "seed",
-        "skip_mismatched_heads",
         "text_column",
         "text_pair_column",
         "tfds_name",
         "xnli_language",
     },
-    "run_squad": {
-        "bias_correction",
+    "run_squad": FINE_TUNING
+    | {
         "context",
         "do_eval",
-        "do_export",
         "epochs_of",
         "eval_batch_size",
-        "export_dir",
-        "freeze_layers",
-        "keep_best",
-        "pad_to_max",
-        "patience",
-        "precision",
         "question",
-        "seed",
         "several_answers",
-        "skip_mismatched_heads",
         "threshold",
     },
 }

@@ -10,6 +10,8 @@ import safetensors.numpy
 import tensorflow as tf
 
 import inference
+import strategies
+import trainer as trainer_lib
 import training
 from data import batching
 from modeling import checkpoint, losses, models
@@ -36,9 +38,7 @@ def test_every_row_once_in_order(rows, batch_size):
     def measure(outputs, batch):
         return {"logits": outputs["logits"], "first": batch["input_ids"][:, 0]}
 
-    found = list(
-        inference.rows(training.make_strategy(), model, batches, measure, "testing")
-    )
+    found = list(inference.rows(strategies.make(), model, batches, measure, "testing"))
     assert len(found) == -(-rows // batch_size)
     first = np.concatenate([row["first"] for row in found])
     np.testing.assert_array_equal(first, ids[:, 0])
@@ -156,10 +156,10 @@ def test_outputs_come_in_the_order_of_the_runs_labels(
     out.mkdir()
     labels = ["contradiction", "entailment", "neutral"]
     (out / "labels.json").write_text(json.dumps(labels))
-    model, strategy = make_model(shuffled), training.make_strategy()
+    model, strategy = make_model(shuffled), strategies.make()
     if by_training:
         optimizer = training.make_optimizer(strategy, model, None)
-        trainer = training.Trainer(
+        trainer = trainer_lib.Trainer(
             strategy, model, optimizer, losses.CLASSIFICATION, seed=1
         )
         trainer.start(str(out), str(shuffled))

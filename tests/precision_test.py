@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import trainer as trainer_lib
 import training
 from modeling import config as config_lib
 from modeling import layers, losses, models, optimization
@@ -141,7 +142,7 @@ def test_training_lowers_the_loss_as_in_float32(tmp_path):
         optimizer = training.make_optimizer(
             strategy, model, optimization.warmup_then_decay(2e-3, 60, 5)
         )
-        trainer = training.Trainer(strategy, model, optimizer, losses.PRETRAINING, 1)
+        trainer = trainer_lib.Trainer(strategy, model, optimizer, losses.PRETRAINING, 1)
         batches = iter(tf.data.Dataset.from_tensors(make_batch(0)).repeat())
         results = [float(trainer.update(batches)["loss"]) for _ in range(40)]
         trainer.save(str(tmp_path / precision))
@@ -156,7 +157,7 @@ def test_training_lowers_the_loss_as_in_float32(tmp_path):
         tf.distribute.get_strategy(), model, optimization.warmup_then_decay(2e-3, 60, 5)
     )
     strategy = tf.distribute.get_strategy()
-    trainer = training.Trainer(strategy, model, optimizer, losses.PRETRAINING, 1)
+    trainer = trainer_lib.Trainer(strategy, model, optimizer, losses.PRETRAINING, 1)
     assert trainer.restore(str(tmp_path / "bfloat16"))
     batches = iter(tf.data.Dataset.from_tensors(make_batch(0)).repeat())
     assert abs(float(trainer.update(batches)["loss"]) - narrow[-1]) < 0.05 * wide[0]

@@ -2,12 +2,12 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import run_directory
 from tests import scripts
@@ -155,21 +155,22 @@ def test_tables_survive_any_cell(tmp_path):
     assert (tmp_path / "f.tsv").read_text() == "0.1\t1.0\n"
 
 
-def test_the_log_goes_to_a_file_and_to_tensorboard(tmp_path):
-    log = run_directory.TrainingLog(tmp_path, 4, 10)
-    log.write(6, {"loss": 2.0, "learning_rate": 0.1}, examples=8, tokens=100)
-    log.write(8, {"loss": 1.0, "learning_rate": 0.1}, examples=8, tokens=100)
-    lines = (tmp_path / "train_log.jsonl").read_text().splitlines()
-    lines = [json.loads(line) for line in lines]
-    assert [(line["step"], line["loss"]) for line in lines] == [(6, 2.0), (8, 1.0)]
-    for line in lines:
-        ratio = line["tokens_per_second"] / line["examples_per_second"]
-        assert ratio == pytest.approx(100 / 8)
-    (events,) = (tmp_path / "tensorboard").glob("events*")
-    found = set()
-    for event in tf.compat.v1.train.summary_iterator(str(events)):
-        found |= {(event.step, value.tag) for value in event.summary.value}
-    assert {(6, "loss"), (8, "loss"), (8, "tokens_per_second")} <= found
+def test_of_several_workers_only_the_first_writes(tmp_path):
+    run_directory.share(1)
+    try:
+        run_directory.claim(tmp_path, IDENTITY, {"do_train": True})
+        run_directory.write_results(tmp_path, "eval_results", {"loss": 1.0})
+        run_directory.write_table(tmp_path / "t.tsv", [("a", "b")])
+        run_directory.begin_training(tmp_path)
+        assert not list(tmp_path.iterdir())
+        folder = run_directory.own(tmp_path)
+        assert folder == str(tmp_path / "worker-1")
+        assert os.path.isdir(folder)
+    finally:
+        run_directory.share(0)
+    assert run_directory.own(tmp_path) == tmp_path
+    run_directory.write_text(tmp_path / "x", "y")
+    assert (tmp_path / "x").read_text() == "y"
 
 
 def test_what_a_folder_says_is_read(tmp_path):

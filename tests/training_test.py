@@ -1,126 +1,120 @@
-"""The loop against the original's training, and against itself on two devices."""
+"""The loop: what it does about updates that are not finite, and about signals."""
 
-import dataclasses
+import json
+import os
+import re
+import signal
 import subprocess
-import sys
+import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import training
-from data import batching, records
-from modeling import checkpoint, losses, models, optimization
-from modeling import config as config_lib
-from tests import scripts
+from modeling import checkpoint
+from tests import scripts, small_models, trainer_test
 
 
-def without_dropout(path):
-    """The config in a file, with both rates of dropout at 0."""
-    config = config_lib.BertConfig.from_json_file(path)
-    return dataclasses.replace(
-        config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
+class Batches:
+    """One batch again and again, of which some updates see a spoiled one."""
+
+    def __init__(self, spoiled):
+        batch = small_models.batch(trainer_test.CONFIG, 0, batch_size=4)
+        self._batch = {**batch, "is_real_example": np.ones(4, np.float32)}
+        self._spoiled = tf.constant([*spoiled, -1], tf.int64)
+
+    def starting_at(self, step):
+        def make(i):
+            bad = tf.reduce_any(self._spoiled == i)
+            weights = tf.where(bad, np.nan, self._batch["is_real_example"])
+            return {**self._batch, "is_real_example": weights}
+
+        return tf.data.Dataset.range(step, 10**6).map(make)
+
+    def describe(self, step):
+        return f"the rows of {step}"
 
 
-def test_the_loop_repeats_the_originals_training(golden):
-    folder = golden / "tiny_tf1"
-    inputs = np.load(folder / "expected.npz")
-    trace = np.load(folder / "training_trace.npz")
-    strategy = training.make_strategy()
-    model = models.BertForPretraining(without_dropout(folder / "bert_config.json"))
-    checkpoint.load(model, folder / "bert_model.ckpt")
-    schedule = optimization.warmup_then_decay(
-        float(trace["init_lr"]),
-        int(trace["num_train_steps"]),
-        int(trace["num_warmup_steps"]),
-    )
-    optimizer = training.make_optimizer(strategy, model, schedule)
-    trainer = training.Trainer(strategy, model, optimizer, losses.PRETRAINING, 0)
-    names = records.pretraining_spec(1, 1).keys()
-    batch = {name: tf.constant(inputs[name]) for name in names}
-    iterator = iter(tf.data.Dataset.from_tensors(batch).repeat())
-    for expected in trace["losses_before_each_step"]:
-        results = trainer.update(iterator)
-        parts = [results[n] for n in ("loss", "masked_lm_loss", "next_sentence_loss")]
-        np.testing.assert_allclose(parts, expected, atol=1e-4)
-        assert int(results["tokens"]) == inputs["input_mask"].sum()
-    for name, weight in checkpoint.weight_names(model).items():
-        # The key's bias has no gradient but rounding, divided by itself in Adam.
-        if not name.endswith("key/bias"):
-            np.testing.assert_allclose(
-                weight.numpy(), trace[f"param/{name}"], atol=1e-4, err_msg=name
-            )
+def weights_of(folder):
+    return checkpoint.read(str(folder), with_slots=True)
 
 
-# Logical devices must be made before anything touches a device: a process of its own.
-TWO_DEVICES = """
-import sys
-import numpy as np
-import tensorflow as tf
-
-cpu = tf.config.list_physical_devices("CPU")[0]
-half = tf.config.LogicalDeviceConfiguration()
-tf.config.set_logical_device_configuration(cpu, [half, half])
-
-import pathlib
-import training
-from tests import training_test
-
-golden, folder = map(pathlib.Path, sys.argv[1:])
-for name, strategy in (
-    ("one", training.make_strategy()),
-    ("two", tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])),
-):
-    np.savez(folder / f"{name}.npz", **training_test.train_ten_steps(golden, strategy))
-"""
+def test_a_loss_that_is_not_finite_ends_the_run_as_it_was_before(tmp_path):
+    plan = training.Plan(9, save_checkpoints_steps=4, batch_size=4)
+    batches = Batches({6})
+    for _ in range(2):  # and again the same, when it is started again
+        trainer = trainer_test.make_trainer()
+        trainer.restore(str(tmp_path))
+        message = "update 6 is not finite .loss nan, .*its records: the rows of 6; "
+        with pytest.raises(ValueError, match=message):
+            training.train(trainer, batches, plan, str(tmp_path))
+        assert checkpoint.latest(tmp_path).endswith("model.ckpt-6")
+    # What is saved is what six good updates give.
+    plan = training.Plan(6, save_checkpoints_steps=4, batch_size=4)
+    other = tmp_path / "other"
+    other.mkdir()
+    training.train(trainer_test.make_trainer(), Batches({}), plan, str(other))
+    expected, saved = weights_of(other), weights_of(tmp_path)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(saved[name], value, err_msg=name)
 
 
-def train_ten_steps(golden, strategy):
-    """Weights after ten updates whose predictions lie unevenly over the batch."""
-    config = without_dropout(golden / "tiny_tf1/bert_config.json")
-    with strategy.scope():
-        model = models.BertForPretraining(config)
-    checkpoint.load(model, golden / "tiny_tf1/bert_model.ckpt")
-    optimizer = training.make_optimizer(
-        strategy, model, optimization.warmup_then_decay(1e-3, 20, 3)
-    )
-    trainer = training.Trainer(strategy, model, optimizer, losses.PRETRAINING, 1)
-    file = str(golden / "tiny_tf1_runs/pretraining/a.tfrecord")
-
-    def uneven(batch):
-        weights = batch["masked_lm_weights"]
-        drawn = tf.random.stateless_uniform(tf.shape(weights), [1, 2])
-        first_half = tf.cast(tf.range(8) < 4, tf.float32)[:, tf.newaxis]
-        kept = tf.cast(drawn > 0.6 * first_half, tf.float32)
-        return batch | {"masked_lm_weights": weights * kept}
-
-    batches = batching.FileBatches(
-        [file], records.pretraining_spec(64, 10), 8, 1, uneven
-    )
-    batches = strategy.experimental_distribute_dataset(batches.starting_at(0))
-    iterator = iter(batches)
-    for _ in range(10):
-        trainer.update(iterator)
-    names = checkpoint.weight_names(model)
-    return {name.replace("/", "|"): weight.numpy() for name, weight in names.items()}
+def test_updates_that_are_not_finite_may_be_left_out(tmp_path):
+    plan = training.Plan(9, 9, batch_size=4, skip_non_finite=True)
+    trainer = trainer_test.make_trainer()
+    training.train(trainer, Batches({2, 6}), plan, str(tmp_path))
+    assert trainer.step == 9
+    lines = (tmp_path / "train_log.jsonl").read_text().splitlines()
+    lines = [json.loads(line) for line in lines]
+    skipped = {line["step"]: line["skipped_updates"] for line in lines}
+    assert {step for step, number in skipped.items() if number} == {3, 7}
+    assert all(np.isfinite(v).all() for v in weights_of(tmp_path).values())
 
 
-def test_two_devices_train_as_one(golden, tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-c", TWO_DEVICES, golden, tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=scripts.ROOT,
-    )
-    assert result.returncode == 0, result.stderr
-    one, two = (np.load(tmp_path / f"{name}.npz") for name in ("one", "two"))
-    for name in one.files:
-        if not name.endswith("key|bias"):
-            np.testing.assert_allclose(two[name], one[name], atol=2e-6, err_msg=name)
+def test_too_many_in_a_row_end_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "MOST_SKIPPED", 3)
+    plan = training.Plan(20, 20, batch_size=4, skip_non_finite=True)
+    batches = Batches({2, 3, 4, 6, 7, 8, 9, 10})
+    with pytest.raises(ValueError, match="update 9 is not finite"):
+        training.train(trainer_test.make_trainer(), batches, plan, str(tmp_path))
 
 
-def test_without_a_tpu_one_sentence():
-    with pytest.raises(ValueError, match="--use_tpu: no TPU answers as 'local'"):
-        training.make_strategy(use_tpu=True)
+FLAGS = {
+    "max_seq_length": 64,
+    "max_predictions_per_seq": 10,
+    "train_batch_size": 8,
+    "do_train": True,
+    "num_train_steps": 400,
+    "num_warmup_steps": 10,
+    "save_checkpoints_steps": 100,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(golden, tmp_path, number):
+    flags = {
+        **FLAGS,
+        "input_file": golden / "tiny_tf1_runs/pretraining/a.tfrecord",
+        "bert_config_file": golden / "tiny_tf1/bert_config.json",
+    }
+    scripts.succeed("run_pretraining", **flags, output_dir=tmp_path / "whole")
+    broken = tmp_path / "broken"
+    command = scripts.command("run_pretraining", **flags, output_dir=broken)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    log = broken / "train_log.jsonl"
+    while not log.exists() or not log.read_text().count("\n"):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    _, shown = process.communicate()
+    assert process.returncode == 128 + number, shown
+    step = int(re.search(r"saved at step (\d+)", shown)[1])
+    assert step % 100  # else it was saved anyway
+    assert checkpoint.latest(broken).endswith(f"-{step}")
+    shown = scripts.succeed("run_pretraining", **flags, output_dir=broken)
+    assert f"at step {step}" in shown
+    expected, found = weights_of(tmp_path / "whole"), weights_of(broken)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)

@@ -1,0 +1,99 @@
+"""The progress of a training: on the screen, in train_log.jsonl, in TensorBoard."""
+
+import datetime
+import json
+import os
+import time
+
+import tensorflow as tf
+from absl import logging
+
+import run_directory
+
+
+class TrainingLog:
+    """Of several workers only the first keeps it.
+
+    Args:
+        output_dir: str.
+        first_step: int, updates that were done before.
+        num_train_steps: int.
+        utilization: function of (examples, positions, seconds), giving the share of
+            the devices' rate that was reached; or None.
+    """
+
+    def __init__(self, output_dir, first_step, num_train_steps, utilization=None):
+        self._path = os.path.join(output_dir, "train_log.jsonl")
+        self._num_train_steps, self._utilization = num_train_steps, utilization
+        self._step, self._time = first_step, time.perf_counter()
+        self._summaries = tf.summary.create_noop_writer()
+        if run_directory.is_first():
+            self._drop_lines_after(first_step)
+            self._summaries = tf.summary.create_file_writer(
+                os.path.join(output_dir, "tensorboard")
+            )
+
+    def _drop_lines_after(self, step):
+        """Forgets what a killed run logged after its last checkpoint."""
+        if os.path.exists(self._path):
+            with open(self._path, encoding="utf-8") as file:
+                lines = [line for line in file if line.endswith("\n")]
+            kept = [line for line in lines if json.loads(line)["step"] <= step]
+            run_directory.write_text(self._path, "".join(kept))
+
+    def write(self, step, means, examples, counted):
+        """Writes one line.
+
+        Args:
+            step: int, updates done.
+            means: dict of name → float over the updates since the last line, such as
+                loss and learning_rate.
+            examples: int, examples since then.
+            counted: dict of what there was since then: tokens (real ones), positions
+                (with padding) and skipped (updates left out), int.
+        """
+        if not run_directory.is_first():
+            return
+        now = time.perf_counter()
+        seconds, steps = now - self._time, step - self._step
+        self._step, self._time = step, now
+        values = {
+            **means,
+            "examples_per_second": examples / seconds,
+            "tokens_per_second": counted["tokens"] / seconds,
+            "padding": 1 - counted["tokens"] / counted["positions"],
+            "skipped_updates": counted["skipped"],
+        }
+        if self._utilization:
+            values["model_flops_utilization"] = self._utilization(
+                examples, counted["positions"], seconds
+            )
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({"step": step, **values}) + "\n")
+        with self._summaries.as_default(step=step):
+            for name, value in values.items():
+                tf.summary.scalar(name, value)
+        self._summaries.flush()
+        self._show(step, values, seconds / steps * (self._num_train_steps - step))
+
+    def _show(self, step, values, seconds_left):
+        parts = [
+            f"loss {values['loss']:.4f}",
+            f"learning rate {values['learning_rate']:.3g}",
+            f"{values['examples_per_second']:.1f} examples/s",
+            f"{values['tokens_per_second']:.0f} tokens/s",
+            f"{100 * values['padding']:.0f} % padding",
+        ]
+        if "model_flops_utilization" in values:
+            share = 100 * values["model_flops_utilization"]
+            parts.append(f"{share:.0f} % of the products' rate")
+        if values["skipped_updates"]:
+            parts.append(f"{values['skipped_updates']} updates left out")
+        left = datetime.timedelta(seconds=round(seconds_left))
+        logging.info(
+            "step %d of %d: %s, %s left",
+            step,
+            self._num_train_steps,
+            ", ".join(parts),
+            left,
+        )
