@@ -176,6 +176,7 @@ def test_unknown_label(classify, tmp_path):
     flags = own_task(tmp_path, classify, "text,label\nthe cat,a\nthe cow,c\n")
     sentence = scripts.refusal(RUN, **flags)
     assert mentions(sentence, "dev.csv", "line 3", "'c'", "'a', 'b'") is True
+    assert not (tmp_path / "out").exists()
 
 
 def test_wrong_column(classify, tmp_path):
