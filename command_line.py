@@ -3,6 +3,7 @@
 Without TensorFlow, for the scripts that do without it.
 """
 
+import math
 import os
 import sys
 
@@ -36,6 +37,7 @@ def run(main, define_flags, takes_rest=False):
                     f"unexpected argument {rest[0]!r}; flags start with --"
                 )
             _log_plainly()
+            _check_numbers()
             main(rest) if takes_rest else main()
         except Exception as error:
             if logging.level_debug() or not is_users(error):
@@ -54,6 +56,13 @@ def _log_plainly():
     if not flags.FLAGS["verbosity"].present:
         logging.set_verbosity(logging.INFO)
     logging.get_absl_handler().setFormatter(None)
+
+
+def _check_numbers():
+    """Refuses inf and nan, which are within any bounds of a flag."""
+    for name, value in values().items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"--{name} must be a finite number, got {value}")
 
 
 def is_users(error):

@@ -134,6 +134,8 @@ def define_training(train_batch_size=32, learning_rate=5e-5):
         12345,
         "Seed of fresh weights, data order and dropout. On a CPU, equal seeds give "
         "bitwise equal weights.",
+        0,
+        2**32 - 1,
     )
 
 

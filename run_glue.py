@@ -82,7 +82,8 @@ def numbers(flag, kind, least):
         found = [kind(text) for text in FLAGS[flag].value]
     except ValueError:
         found = []
-    if not found or not min(found) >= least or len(set(found)) < len(found):
+    in_range = all(least <= number < float("inf") for number in found)
+    if not found or not in_range or len(set(found)) < len(found):
         raise ValueError(
             f"--{flag} must be different numbers of {least:g} or more with commas "
             f"between, got {','.join(FLAGS[flag].value)!r}"
@@ -116,6 +117,8 @@ def count_examples(task):
 
 
 def main():
+    if not FLAGS.tasks:
+        raise ValueError("--tasks names no task")
     tasks = {glue.canonical_name(name): glue.find_task(name) for name in FLAGS.tasks}
     for name, task in tasks.items():
         if not (task.folder and task.splits("train")):

@@ -65,6 +65,15 @@ def test_errors_a_person_can_mend_are_one_line(tmp_path):
     assert "Traceback" in run("--raises=value", "--verbosity=1", folder=tmp_path).stderr
 
 
+def test_numbers_out_of_range_are_refused(tmp_path):
+    for given in ("learning_rate=nan", "num_train_epochs=inf", "seed=-1"):
+        result = run(f"--{given}", folder=tmp_path)
+        assert result.returncode == 1
+        name, _, value = given.partition("=")
+        assert name in result.stderr and value in result.stderr
+        assert "here 1" not in result.stderr and "Traceback" not in result.stderr
+
+
 def test_bugs_keep_their_traceback(tmp_path):
     result = run("--raises=bug", folder=tmp_path)
     assert result.returncode != 0

@@ -243,6 +243,8 @@ def test_one_run(flags):
         ({"tasks": "mrcp"}, ["'mrcp'", "did you mean 'mrpc'"]),
         ({"tasks": "mrpc", "seeds": "1,1"}, ["--seeds", "different", "'1,1'"]),
         ({"tasks": "mrpc", "learning_rates": "fast"}, ["--learning_rates", "'fast'"]),
+        ({"tasks": ""}, ["--tasks names no task"]),
+        ({"tasks": "mrpc", "epochs": "3,inf"}, ["--epochs", "'3,inf'"]),
         ({"tasks": "mrpc", "batch_sizes": 0}, ["--batch_sizes", "1 or more", "'0'"]),
     ],
 )
