@@ -75,7 +75,7 @@ SQUAD = (
     "run_squad.py --train_file={prepared}/%(name)s.train.json "
     "--predict_file={prepared}/%(name)s.dev.json --do_train --do_predict %(more)s"
     "--several_answers=first --nopad_to_max --max_seq_length=256 --doc_stride=128 "
-    "--train_batch_size=16 --learning_rate=1e-4 --num_train_epochs=2" + FAST
+    "--train_batch_size=16 --learning_rate=1e-4 --num_train_epochs=%(epochs)d" + FAST
 )
 TASKS = {
     "sst-2": Task(
@@ -98,13 +98,13 @@ TASKS = {
         classifier(
             "rte",
             "{data}/glue/RTE",
-            "--num_train_epochs=3 --train_batch_size=16" + FAST,
+            "--num_train_epochs=2 --train_batch_size=16" + FAST,
         ),
         ACCURACY,
     ),
     "sts-b": Task(
         "STS-B",
-        classifier("sts-b", "{data}/glue/STS-B", "--num_train_epochs=2" + FAST),
+        classifier("sts-b", "{data}/glue/STS-B", "--num_train_epochs=1" + FAST),
         {"Pearson": "eval_pearson", "Spearman": "eval_spearmanr"},
     ),
     "mrpc": Task(
@@ -139,7 +139,7 @@ TASKS = {
     "arct": Task(
         "ARCT",
         "run_swag.py --task_name=arct --data_dir={data}/arct --do_train --do_eval "
-        "--train_batch_size=16 --learning_rate=5e-5 --num_train_epochs=3 "
+        "--train_batch_size=16 --learning_rate=5e-5 --num_train_epochs=2 "
         "--max_seq_length=80" + FAST,
         ACCURACY,
     ),
@@ -153,13 +153,18 @@ TASKS = {
     ),
     "squad1": Task(
         "SQuAD 1.1, 8 articles to train, 3 to score",
-        SQUAD % {"name": "dev-v1.1.part", "more": ""},
+        SQUAD % {"name": "dev-v1.1.part", "more": "", "epochs": 2},
         {"EM": "exact_match", "F1": "f1"},
         factor=1.0,
     ),
     "squad2": Task(
         "SQuAD 2.0, the same articles",
-        SQUAD % {"name": "dev-v2.0.part", "more": "--version_2_with_negative "},
+        SQUAD
+        % {
+            "name": "dev-v2.0.part",
+            "more": "--version_2_with_negative ",
+            "epochs": 1,
+        },
         {"EM": "exact", "F1": "f1", "best F1": "best_f1"},
         factor=1.0,
     ),
