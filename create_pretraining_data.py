@@ -74,7 +74,7 @@ def scan(inputs: list[str], text_field: str) -> Iterator[corpus.Scan]:
 
 def make_chunks(
     inputs: list[str], text_field: str, deduplicate: bool
-) -> list[corpus.Chunk]:
+) -> Iterator[corpus.Chunk]:
     """Reads all text once, so that what is wrong with it shows at the beginning."""
     scans = scan(inputs, text_field)
     deduplicator = corpus.Deduplicator()
@@ -83,10 +83,9 @@ def make_chunks(
         chunks = corpus.make_chunks(
             scans, lambda document: deduplicator.is_new(corpus.digest(document))
         )
-    chunks = list(tqdm(chunks, desc="reading", unit="MB", delay=1))
+    yield from tqdm(chunks, desc="reading", unit="MB", delay=1)
     if deduplicate:
         logging.info("left out %d repeated documents", deduplicator.num_repeated)
-    return chunks
 
 
 def show_samples(samples: list[str]) -> None:

@@ -48,6 +48,8 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
     pool = concurrent.futures.ProcessPoolExecutor(
         count, multiprocessing.get_context("spawn"), _start, (make_worker,)
     )
+    for _ in range(count):  # they start while the first calls are prepared
+        pool.submit(os.getpid)
 
     def run(method, calls, total, title, unit):
         calls, running = iter(calls), collections.deque()
