@@ -53,6 +53,8 @@ def write_text(path, text):
     Args:
         path: str.
         text: str, written as UTF-8.
+    Raises:
+        OSError: it could not be written; what stood there before stays.
     """
     if not is_first():
         return
@@ -61,9 +63,9 @@ def write_text(path, text):
         with open(temporary, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
         os.replace(temporary, path)
-    except OSError:
+    except OSError as error:
         pathlib.Path(temporary).unlink(missing_ok=True)
-        raise
+        raise OSError(f"{path} could not be written: {error.strerror}") from None
 
 
 def write_json(path, value):

@@ -69,6 +69,16 @@ def test_a_damaged_file_is_named(tmp_path, name, text, message):
         run_directory.read(tmp_path, "s")
 
 
+def test_a_full_disk_is_said_of_the_file(tmp_path):
+    path = tmp_path / "results.txt"
+    path.write_text("before")
+    (tmp_path / "results.txt.tmp").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"results\.txt could not be written: No space"):
+        run_directory.write_text(str(path), "after")
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["results.txt"]
+
+
 def test_changed_settings_are_said(tmp_path, caplog):
     run_directory.claim(tmp_path, IDENTITY, {"seed": 1, "rate": 2, "do_train": True})
     with caplog.at_level("INFO", logger="absl"):
