@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import lamb, models, optimization
+from modeling import lamb, loss_scaling, models, optimization
 from tests import scripts, small_models
 from tests.small_models import close
 
@@ -105,19 +105,13 @@ def test_rates_of_1_change_no_bit(make_optimizer):
         rng = np.random.default_rng(seed)
         weights, gradients = arrays(rng), [arrays(rng) for _ in range(4)]
         results = []
-        for rates in (None, layer_rates_of_1()):
+        for rates in (None, optimization.layer_rates(SHAPES, 1.0, 2)):
             optimizer, numbers = make(make_optimizer, weights, rates=rates)
             apply = tf.function(optimizer.apply)
             for gradient in gradients:
                 apply(in_order(optimizer, gradient))
             results.append(numbers())
         same_bits(*results)
-
-
-def layer_rates_of_1():
-    rates = optimization.layer_rates(SHAPES, 1.0, 2)
-    assert rates == dict.fromkeys(SHAPES, 1.0)
-    return rates
 
 
 @pytest.mark.parametrize("make_optimizer", OPTIMIZERS)
@@ -151,6 +145,7 @@ def test_layer_rates_of_a_model():
     classifier = models.BertForSequenceClassification(small_models.config(), 2)
     rates = optimization.layer_rates(small_models.variables(model), 0.5, 3)
     assert rates.keys() == small_models.variables(model).keys()
+    assert set(optimization.layer_rates(rates, 1.0, 3).values()) == {1}
     assert rates["bert/embeddings/LayerNorm/beta"] == 2**-4
     assert rates["bert/encoder/layer_0/attention/self/query/kernel"] == 2**-3
     assert rates["bert/encoder/layer_1/output/dense/bias"] == 2**-2
@@ -257,20 +252,23 @@ def run_under(strategy):
                 bias_correction=True,
                 rates={"output_weights": 0.5},
             )
+            scale = loss_scaling.LossScale()
 
-        def replica(gradients, optimizer=optimizer):
+        def replica(gradients, optimizer=optimizer, scale=scale):
             context = tf.distribute.get_replica_context()
             gradients = [g / context.num_replicas_in_sync for g in gradients]
             gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
             gradients, norm = optimization.clip(gradients)
-            return optimizer.apply(gradients, tf.math.is_finite(norm))
+            finite = tf.math.is_finite(norm)
+            scale.update(finite)
+            return optimizer.apply(gradients, finite)
 
         update = tf.function(lambda g, f=replica: strategy.run(f, args=(g,)))
         for i in range(6):
             gradients = in_order(optimizer, arrays(rng, np.inf if i == 2 else 1.0))
             update(gradients)
-        values = {name: v.value for name, v in variables.items()} | optimizer.slots()
-        for name, value in values.items():
+        values = {name: v.value for name, v in variables.items()}
+        for name, value in (values | optimizer.slots() | scale.slots()).items():
             copies = strategy.experimental_local_results(value)
             key = f"{make_optimizer.__name__}|{name}".replace("/", "|")
             results[key] = np.stack([copy.numpy() for copy in copies])
@@ -288,7 +286,7 @@ def test_two_devices_update_as_one(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     one, two = (np.load(tmp_path / f"{name}.npz") for name in ("one", "two"))
-    assert len(one.files) == 2 * (3 * len(SHAPES) + 1)
+    assert len(one.files) == 2 * (3 * len(SHAPES) + 3)
     for name in one.files:
         assert two[name].shape[0] == 2
         assert np.isfinite(one[name]).all()
@@ -296,3 +294,5 @@ def test_two_devices_update_as_one(tmp_path):
         np.testing.assert_array_equal(two[name][:1], one[name], err_msg=name)
         np.testing.assert_array_equal(two[name][1:], one[name], err_msg=name)
     assert one["Lamb|global_step"] == 6
+    assert one["Lamb|loss_scale"] == 2**14
+    assert one["Lamb|loss_scale|good_steps"] == 3
