@@ -121,9 +121,9 @@ class Update:
         two sets of gradients (before and after clipping; the sum and the next part);
         of a layer stays what `_kept_by_layer` counts, or its input with `recompute`;
         of the predictions three arrays of V float32 numbers (logits, probabilities,
-        gradient). Not in it: TensorFlow itself (0.6 GiB
-        on CPU), and what its allocator holds unused: over it, peaks on CPU were 4 to
-        10 % higher (L6 H384, 32 x 128, both precisions; L4 H256, 20 predictions).
+        gradient). Not in it: TensorFlow itself (0.6 GiB on CPU), and what its allocator
+        holds unused. Measured peaks on CPU were 4 to 11 % above the estimate (L6 H384,
+        32 x 128, float32 and bfloat16; L4 H256, 32 x 128 with 20 predictions).
         """
         parts = self.num_devices * self.gradient_accumulation_steps
         sequences = self.batch_size / parts
