@@ -34,6 +34,7 @@ with _startup_notices_hidden():
     import tensorflow as tf
 
     tf.config.list_physical_devices()  # looks for devices and reports what is absent
+    tf.get_logger().setLevel("WARNING")  # not a line for every group of gradients
 
 # A script that uses TensorFlow imports this module alone.
 run, values, check_actions, define_text = (

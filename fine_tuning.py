@@ -31,7 +31,6 @@ class Settings(training.Settings):
     bert_config_file: str | None
     vocab_file: str | None
     do_lower_case: bool
-    max_seq_length: int
     skip_mismatched_heads: bool
     num_train_epochs: float
     warmup_proportion: float

@@ -19,8 +19,11 @@ class Interruption:
 
     @property
     def status(self):
-        """int, the exit status by which shells know the signal."""
-        return 128 + self.signal
+        """int, the exit status by which shells know the signal.
+
+        Without one it is that of SIGTERM: another worker was asked to end.
+        """
+        return 128 + (self.signal or signal.SIGTERM)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,8 @@ TensorBoard summaries and eval_results.txt to --output_dir. Started again after 
 it goes on from the latest checkpoint and ends with the same bits.
 """
 
+import math
+
 import common_flags
 
 from absl import flags
@@ -18,6 +20,7 @@ import model_files
 import run_directory
 import strategies
 import training
+import validation
 from data import batching, filesystem, record_reading, records
 from metrics import pretraining as pretraining_metrics
 from modeling import losses, models, optimization
@@ -35,6 +38,12 @@ def define_flags():
         "TFRecord files of create_pretraining_data.py: comma list of globs.",
         required=True,
     )
+    flags.DEFINE_string(
+        "eval_input_file",
+        None,
+        "Held-out records, likewise: --do_eval scores them instead of --input_file, "
+        "with --do_train at every checkpoint.",
+    )
     flags.DEFINE_integer(
         "max_seq_length", 128, "Length of the records; as they were made.", 1
     )
@@ -46,30 +55,44 @@ def define_flags():
     flags.DEFINE_integer("max_eval_steps", 100, "At most so many batches.", 1)
 
 
-def evaluate(strategy, model, files, spec):
+class Evaluation:
     """Masked LM and next sentence scores on at most --max_eval_steps batches."""
-    batches = batching.evaluation_batches(files, spec, FLAGS.eval_batch_size)
-    rows = inference.rows(
-        strategy,
-        model,
-        batches.take(FLAGS.max_eval_steps),
-        losses.pretraining_measures,
-        "evaluating",
-    )
-    with record_reading.damage_explained(files, spec):
-        return pretraining_metrics.scores(rows)
+
+    def __init__(self, strategy, model, files, spec):
+        self._files, self._spec = files, spec
+        measure = losses.pretraining_measures
+        self._forward = inference.Forward(strategy, model, measure)
+
+    def __call__(self):
+        batches = batching.evaluation_batches(
+            self._files, self._spec, FLAGS.eval_batch_size
+        ).take(FLAGS.max_eval_steps)
+        with record_reading.damage_explained(self._files, self._spec):
+            rows = self._forward.rows(batches, "evaluating")
+            return pretraining_metrics.scores(rows)
+
+    def with_perplexity(self):
+        """The same and exp(masked_lm_loss), which the original's results lack."""
+        results = self()
+        perplexity = math.exp(min(results["masked_lm_loss"], 700))  # not infinite
+        return {**results, "masked_lm_perplexity": perplexity}
 
 
 def main():
     common_flags.check_actions(common_flags.values())
+    if FLAGS.eval_input_file and not FLAGS.do_eval:
+        raise ValueError("--eval_input_file has no effect without --do_eval; add it")
     strategy = strategies.from_values(common_flags.values())
     config = model_files.read_config(
         FLAGS.bert_config_file, FLAGS.init_checkpoint, FLAGS.output_dir
     )
     model_files.check(config, FLAGS.max_seq_length)
     files = filesystem.expand(FLAGS.input_file)
+    eval_files = files
+    if FLAGS.eval_input_file:
+        eval_files = filesystem.expand(FLAGS.eval_input_file)
     spec = records.pretraining_spec(FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
-    record_reading.check(files, spec, vocab_size=config.vocab_size)
+    record_reading.check({*files, *eval_files}, spec, vocab_size=config.vocab_size)
 
     identity = {"script": "run_pretraining", "config": config.to_dict()}
     run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
@@ -78,6 +101,7 @@ def main():
     )
     with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         model = models.BertForPretraining(config)
+    evaluate = Evaluation(strategy, model, eval_files, spec)
     if FLAGS.do_train:
         schedule = optimization.warmup_then_decay(
             FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps
@@ -89,16 +113,22 @@ def main():
         trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint)
         plan = training.Plan.from_settings(FLAGS.num_train_steps, settings)
         batches = batching.FileBatches(files, spec, FLAGS.train_batch_size, FLAGS.seed)
+        held_out = None
+        if FLAGS.eval_input_file:
+            held_out = validation.HeldOut(
+                FLAGS.output_dir,
+                evaluate.with_perplexity,
+                "masked_lm_accuracy",
+                FLAGS.eval_input_file,
+            )
         with record_reading.damage_explained(files, spec):
-            training.train(trainer, batches, plan, FLAGS.output_dir)
+            training.train(trainer, batches, plan, FLAGS.output_dir, held_out)
         step = trainer.step
     else:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
-        results = evaluate(strategy, model, files, spec)
-        run_directory.write_results(
-            FLAGS.output_dir, "eval_results", {**results, "global_step": step}
-        )
+        results = {**evaluate(), "global_step": step}
+        run_directory.write_results(FLAGS.output_dir, "eval_results", results)
 
 
 if __name__ == "__main__":

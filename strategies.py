@@ -115,10 +115,9 @@ def lost_workers_explained(strategy):
     except _LOST as error:
         if not is_cluster(strategy):
             raise
-        first = " ".join(str(error.message).split())
         raise ValueError(
-            "another worker ended or cannot be reached; start all workers again, and "
-            f"they go on from the last checkpoint (TensorFlow says: {first:.150})"
+            f"another worker ended or cannot be reached ({type(error).__name__}); "
+            "start all workers again, and they go on from the last checkpoint"
         ) from error
 
 

@@ -124,6 +124,7 @@ class Trainer:
         counted = {
             "tokens": tf.reduce_sum(batch["input_mask"]),
             "positions": tf.size(batch["input_mask"]),
+            "sequences": tf.size(batch["input_mask"][..., 0]),
             "interrupted": interrupted,
         }
         # Floats: integers may be in the host's memory, where they are not summed.
@@ -154,8 +155,8 @@ class Trainer:
         Returns:
             dict of name → scalar tensor, the same on all workers: loss and its parts,
             learning_rate, gradient_norm, finite (bool), tokens (real ones), positions
-            (with padding), interrupted (larger than 0 if any worker was), and with
-            float16 loss_scale.
+            (with padding), sequences, interrupted (larger than 0 if any worker was),
+            and with float16 loss_scale.
         """
         interrupted = tf.convert_to_tensor(interrupted)
         results = self.strategy.run(

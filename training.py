@@ -15,11 +15,13 @@ import tensorflow as tf
 from absl import logging
 
 import interruptions
+import non_finite
 import run_directory
 import strategies
 import trainer as trainer_lib
 import training_log
-from modeling import checkpoint, lamb, optimization
+import workload
+from modeling import checkpoint, cost, lamb, optimization
 
 # What --precision may be, and Keras's name for it.
 PRECISIONS = {
@@ -27,7 +29,6 @@ PRECISIONS = {
     "bfloat16": "mixed_bfloat16",
     "float16": "mixed_float16",
 }
-MOST_SKIPPED = 50  # updates in a row that may be left out because they are not finite
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,12 +37,14 @@ class Settings:
 
     output_dir: str
     init_checkpoint: str | None
+    max_seq_length: int
     train_batch_size: int
     learning_rate: float
     optimizer: str
     bias_correction: bool
     gradient_accumulation_steps: int
     jit_compile: bool
+    recompute: bool
     non_finite: str
     save_checkpoints_steps: int
     seed: int
@@ -135,6 +138,7 @@ def make_trainer(strategy, model, objective, schedule, settings, rates=None):
         settings: Settings.
         rates: dict, see `learning_rates`.
     """
+    model.bert.recompute = settings.recompute
     optimizer = make_optimizer(
         strategy, model, schedule, settings.optimizer, settings.bias_correction, rates
     )
@@ -151,6 +155,7 @@ class Plan:
     """How long to train and how often to save and to log, in updates.
 
     Attributes:
+        max_seq_length: int, of batches without a fixed length.
         skip_non_finite: bool, leave out updates whose loss or gradients are not finite
             and go on, instead of ending.
     """
@@ -158,6 +163,7 @@ class Plan:
     num_train_steps: int
     save_checkpoints_steps: int
     batch_size: int
+    max_seq_length: int | None = None
     skip_non_finite: bool = False
 
     @property
@@ -172,6 +178,7 @@ class Plan:
             num_train_steps,
             settings.save_checkpoints_steps,
             settings.train_batch_size,
+            settings.max_seq_length,
             settings.non_finite == "skip",
         )
 
@@ -229,15 +236,19 @@ def train(trainer, batches, plan, output_dir, validation=None):
 
 def _loop(trainer, batches, plan, output_dir, validation, interruption):
     step = trainer.step
-    log = training_log.TrainingLog(output_dir, step, plan.num_train_steps)
-    guard = _Guard(trainer, batches, plan.skip_non_finite, output_dir)
-    dataset = trainer.strategy.experimental_distribute_dataset(
-        batches.starting_at(step)
+    dataset = batches.starting_at(step)
+    work = workload.find(trainer, dataset, plan.max_seq_length)
+    logging.info("%s", cost.describe(work, plan.num_train_steps))
+    log = training_log.TrainingLog(
+        output_dir, step, plan.num_train_steps, workload.Utilization(work)
     )
-    iterator, results = iter(dataset), []
+    guard = non_finite.Guard(trainer, batches, plan.skip_non_finite, output_dir)
+    iterator = iter(trainer.strategy.experimental_distribute_dataset(dataset))
+    results = []
     while step < plan.num_train_steps:
         asked = tf.constant(int(interruption.signal != 0))
-        results.append(trainer.update(iterator, asked))
+        with workload.memory_explained(work):
+            results.append(trainer.update(iterator, asked))
         guard.check(step, results[-1])
         step += 1
         interrupted = int(results[-1]["interrupted"]) > 0
@@ -254,53 +265,16 @@ def _loop(trainer, batches, plan, output_dir, validation, interruption):
             return
 
 
-class _Guard:
-    """Sees to updates that were left out because they were not finite."""
-
-    def __init__(self, trainer, batches, skip, output_dir):
-        self._trainer, self._batches = trainer, batches
-        self._skip, self._output_dir = skip, output_dir
-        self._in_a_row = 0
-
-    def check(self, step, results):
-        """Goes on, warns, or ends the training as it was before the update.
-
-        Args:
-            step: int, updates before this one.
-            results: of the update.
-        """
-        if results["finite"]:
-            self._in_a_row = 0
-            return
-        self._in_a_row += 1
-        too_many = self._in_a_row > MOST_SKIPPED
-        scale = float(results.get("loss_scale", 1.0))
-        if scale > 1 and not too_many:
-            logging.info("update %d left out: overflow at loss scale %g", step, scale)
-            return
-        what = (
-            f"update {step} is not finite (loss {float(results['loss']):g}, norm of "
-            f"the gradients {float(results['gradient_norm']):g}); its records: "
-            f"{self._batches.describe(step)}"
-        )
-        if self._skip and not too_many:
-            logging.warning("%s; left out", what)
-            return
-        self._trainer.optimizer.step.assign_sub(1)
-        self._trainer.save(self._output_dir)
-        raise ValueError(
-            f"{what}; the state before it is saved: lower --learning_rate, mend the "
-            "records, or leave such updates out by --non_finite=skip"
-        )
+_COUNTED = ("tokens", "positions", "sequences")  # added up, where others are averaged
 
 
 def _write(log, step, results, plan):
     """Logs the means of the updates since the last line, and what they add up to."""
     results = [{n: v.numpy() for n, v in r.items()} for r in results]
     done = [r for r in results if r["finite"]]
-    counted = {n: sum(int(r[n]) for r in results) for n in ("tokens", "positions")}
+    counted = {n: sum(int(r[n]) for r in results) for n in _COUNTED}
     counted["skipped"] = len(results) - len(done)
-    names = results[0].keys() - {"tokens", "positions", "finite", "interrupted"}
+    names = results[0].keys() - {*_COUNTED, "finite", "interrupted"}
     means = {
         name: sum(float(r[name]) for r in done) / len(done) if done else math.nan
         for name in sorted(names)

@@ -18,7 +18,7 @@ class TrainingLog:
         output_dir: str.
         first_step: int, updates that were done before.
         num_train_steps: int.
-        utilization: function of (examples, positions, seconds), giving the share of
+        utilization: function of (sequences, positions, seconds), giving the share of
             the devices' rate that was reached; or None.
     """
 
@@ -26,12 +26,9 @@ class TrainingLog:
         self._path = os.path.join(output_dir, "train_log.jsonl")
         self._num_train_steps, self._utilization = num_train_steps, utilization
         self._step, self._time = first_step, time.perf_counter()
-        self._summaries = tf.summary.create_noop_writer()
+        self._output_dir = output_dir
         if run_directory.is_first():
             self._drop_lines_after(first_step)
-            self._summaries = tf.summary.create_file_writer(
-                os.path.join(output_dir, "tensorboard")
-            )
 
     def _drop_lines_after(self, step):
         """Forgets what a killed run logged after its last checkpoint."""
@@ -50,7 +47,7 @@ class TrainingLog:
                 loss and learning_rate.
             examples: int, examples since then.
             counted: dict of what there was since then: tokens (real ones), positions
-                (with padding) and skipped (updates left out), int.
+                (with padding), sequences and skipped (updates left out), int.
         """
         if not run_directory.is_first():
             return
@@ -66,14 +63,11 @@ class TrainingLog:
         }
         if self._utilization:
             values["model_flops_utilization"] = self._utilization(
-                examples, counted["positions"], seconds
+                counted["sequences"], counted["positions"], seconds
             )
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **values}) + "\n")
-        with self._summaries.as_default(step=step):
-            for name, value in values.items():
-                tf.summary.scalar(name, value)
-        self._summaries.flush()
+        write_summaries(self._output_dir, step, values)
         self._show(step, values, seconds / steps * (self._num_train_steps - step))
 
     def _show(self, step, values, seconds_left):
@@ -97,3 +91,27 @@ class TrainingLog:
             ", ".join(parts),
             left,
         )
+
+
+_writers = {}  # folder → writer of the file of summaries of this process
+
+
+def write_summaries(output_dir, step, values, prefix=""):
+    """Writes numbers for TensorBoard; of several workers only the first does.
+
+    Args:
+        output_dir: str.
+        step: int, updates done.
+        values: dict of name → number; others are left out.
+        prefix: str, before the names.
+    """
+    if not run_directory.is_first():
+        return
+    folder = os.path.join(output_dir, "tensorboard")
+    if folder not in _writers:
+        _writers[folder] = tf.summary.create_file_writer(folder)
+    with _writers[folder].as_default(step=step):
+        for name, value in values.items():
+            if isinstance(value, int | float):
+                tf.summary.scalar(prefix + name, value)
+    _writers[folder].flush()

@@ -15,6 +15,7 @@ from absl import logging
 
 import inference
 import run_directory
+import training_log
 from modeling import checkpoint
 
 # What predictors and exports need besides the weights.
@@ -25,20 +26,18 @@ _MODEL_FILES = (
 )
 
 
-class Validation:
-    """Evaluates at every checkpoint.
+class HeldOut:
+    """Scores every checkpoint on data that is not trained on.
 
     Args:
         output_dir: str.
         evaluate: function of no arguments, giving a dict of name → number.
-        metric: str, the number that decides; larger is better.
-        patience: int, stop after so many checkpoints without a better one; 0: never.
+        metric: str, the number to show, or to decide by; larger is better.
         data: str, tells the data that is scored from any other, see `fingerprint`.
     """
 
-    def __init__(self, output_dir, evaluate, metric, patience, data):
-        self.output_dir, self.evaluate = output_dir, evaluate
-        self.metric, self.patience = metric, patience
+    def __init__(self, output_dir, evaluate, metric, data):
+        self.output_dir, self.evaluate, self.metric = output_dir, evaluate, metric
         self._scored = {"data": data, "metric": metric}
         self._path = os.path.join(output_dir, inference.VALIDATION_FILE)
 
@@ -46,7 +45,7 @@ class Validation:
         """Evaluates the checkpoint just written or resumed from, once.
 
         Args:
-            trainer: training.Trainer.
+            trainer: trainer.Trainer.
         Returns:
             bool, whether training should end here.
         """
@@ -54,12 +53,52 @@ class Validation:
         lines = [line for line in self._lines() if line["step"] <= step]
         if not any(line["step"] == step for line in lines):
             lines.append({"step": step, **self._scored, **self.evaluate()})
-        best = max(lines, key=lambda line: (line[self.metric], -line["step"]))
-        if best["step"] == step:
-            self._keep(trainer)
+        ends = self._judge(trainer, lines)
         # Last: a line says that its checkpoint has been dealt with.
         text = "".join(json.dumps(line) + "\n" for line in lines)
         run_directory.write_text(self._path, text)
+        training_log.write_summaries(self.output_dir, step, lines[-1], "held_out/")
+        return ends
+
+    def _judge(self, trainer, lines):
+        """Says how the last of the lines compares; whether training should end."""
+        logging.info(
+            "step %d: %s %.4f", trainer.step, self.metric, lines[-1][self.metric]
+        )
+        return False
+
+    def _lines(self):
+        """What was found before of the same data by the same metric."""
+        lines = inference.read_validation(self.output_dir)
+        scored = self._scored.items()
+        same = [line for line in lines if scored <= line.items()]
+        if len(same) < len(lines):
+            logging.warning(
+                "%s: left out %d scores of other data or of another metric than %s",
+                self._path,
+                len(lines) - len(same),
+                self.metric,
+            )
+        return same
+
+
+class Validation(HeldOut):
+    """Also keeps the best checkpoint, and may end the training.
+
+    Args:
+        output_dir, evaluate, metric, data: see HeldOut.
+        patience: int, stop after so many checkpoints without a better one; 0: never.
+    """
+
+    def __init__(self, output_dir, evaluate, metric, patience, data):
+        super().__init__(output_dir, evaluate, metric, data)
+        self.patience = patience
+
+    def _judge(self, trainer, lines):
+        step = trainer.step
+        best = max(lines, key=lambda line: (line[self.metric], -line["step"]))
+        if best["step"] == step:
+            self._keep(trainer)
         logging.info(
             "step %d: %s %.4f; best so far %.4f at step %d",
             step,
@@ -76,6 +115,8 @@ class Validation:
 
     def _keep(self, trainer):
         """Makes the weights the best ones, in a folder that is a model by itself."""
+        if not run_directory.is_first():
+            return
         names = checkpoint.weight_names(trainer.model)
         weights = {name: weight.value.numpy() for name, weight in names.items()}
         weights["global_step"] = trainer.optimizer.step.numpy()
@@ -86,20 +127,6 @@ class Validation:
             path = os.path.join(self.output_dir, name)
             if os.path.exists(path):
                 run_directory.copy(path, folder, name)
-
-    def _lines(self):
-        """What was found before of the same data by the same metric."""
-        lines = inference.read_validation(self.output_dir)
-        scored = self._scored.items()
-        same = [line for line in lines if scored <= line.items()]
-        if len(same) < len(lines):
-            logging.warning(
-                "%s: left out %d scores of other data or of another metric than %s",
-                self._path,
-                len(lines) - len(same),
-                self.metric,
-            )
-        return same
 
 
 def fingerprint(arrays):

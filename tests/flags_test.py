@@ -78,7 +78,7 @@ ADDED = {
         "overwrite",
         "vocab_file",
     },
-    "run_pretraining": TRAINING,
+    "run_pretraining": TRAINING | {"eval_input_file"},
     "run_classifier": FINE_TUNING
     | {
         "class_weights",

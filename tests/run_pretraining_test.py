@@ -95,3 +95,35 @@ def test_training_goes_on_from_the_originals_checkpoint(golden, training_run, tm
     assert "at step 6" in shown
     values = checkpoint.read(out, with_slots=True)
     assert values["global_step"] == 8
+
+
+def test_held_out_records_are_scored_at_every_checkpoint(
+    golden, training_run, tmp_path
+):
+    flags = {
+        **training_run,
+        "input_file": golden / "tiny_tf1_runs/pretraining/a.tfrecord",
+        "eval_input_file": golden / "tiny_tf1_runs/pretraining/b.tfrecord",
+        "do_eval": True,
+        "num_train_steps": 7,
+        "output_dir": tmp_path / "out",
+    }
+    scripts.succeed("run_pretraining.py", **flags)
+    scripts.succeed("run_pretraining.py", **flags)  # adds nothing
+    lines = (tmp_path / "out/validation.jsonl").read_text().splitlines()
+    lines = [json.loads(line) for line in lines]
+    assert [line["step"] for line in lines] == [3, 6, 7]
+    for line in lines:
+        perplexity = np.exp(line["masked_lm_loss"])
+        assert line["masked_lm_perplexity"] == pytest.approx(perplexity)
+    results = json.loads((tmp_path / "out/eval_results.json").read_text())
+    for name in ("masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy"):
+        assert results[name] == pytest.approx(lines[-1][name], abs=1e-6)
+    assert not (tmp_path / "out/best").exists()
+
+
+def test_held_out_records_need_do_eval(training_run, tmp_path):
+    flags = {**training_run, "eval_input_file": training_run["input_file"]}
+    shown = scripts.refusal("run_pretraining.py", **flags, output_dir=tmp_path / "out")
+    assert "--eval_input_file has no effect without --do_eval" in shown
+    assert not (tmp_path / "out").exists()

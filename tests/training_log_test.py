@@ -10,7 +10,7 @@ import run_directory
 import training_log
 
 MEANS = {"loss": 2.0, "learning_rate": 0.1}
-COUNTED = {"tokens": 100, "positions": 128, "skipped": 0}
+COUNTED = {"tokens": 100, "positions": 128, "sequences": 8, "skipped": 0}
 
 
 def read(folder):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import non_finite
 import training
 from modeling import checkpoint
 from tests import scripts, small_models, trainer_test
@@ -73,7 +74,7 @@ def test_updates_that_are_not_finite_may_be_left_out(tmp_path):
 
 
 def test_too_many_in_a_row_end_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "MOST_SKIPPED", 3)
+    monkeypatch.setattr(non_finite, "MOST_SKIPPED", 3)
     plan = training.Plan(20, 20, batch_size=4, skip_non_finite=True)
     batches = Batches({2, 3, 4, 6, 7, 8, 9, 10})
     with pytest.raises(ValueError, match="update 9 is not finite"):
