@@ -4,6 +4,8 @@ Layers are named after the scopes of the released checkpoints, so that the path 
 weight, without the model's name, is its name there.
 """
 
+import functools
+
 import keras
 import tensorflow as tf
 
@@ -34,7 +36,7 @@ class ResidualOutput(keras.layers.Layer):
 
     def call(self, x, residual, training=False):
         x = self.dropout(self.dense(x), training=training)
-        return self.layer_norm(residual + x)
+        return self.layer_norm(residual + x, training=training)
 
 
 class EncoderLayer(keras.layers.Layer):
@@ -55,7 +57,7 @@ class EncoderLayer(keras.layers.Layer):
         self.intermediate = layers.Linear(
             config.intermediate_size, config.initializer_range, name="dense"
         )
-        self.activation = layers.activation(config.hidden_act)
+        self.hidden_act = config.hidden_act
         self.feed_forward_output = ResidualOutput(config, name="output")
 
     def build(self, input_shape):
@@ -71,10 +73,16 @@ class EncoderLayer(keras.layers.Layer):
             hidden_states, bias, training=training
         )
         attended = self.attention_output(context, hidden_states, training=training)
-        inner = self.activation(self.intermediate(attended))
+        activation = layers.activation(self.hidden_act, training)
+        inner = activation(self.intermediate(attended))
         return self.feed_forward_output(
             inner, attended, training=training
         ), attention_probs
+
+
+def _hidden_states(layer, bias, x):
+    """Of an EncoderLayer in training."""
+    return layer(x, bias, training=True)[0]
 
 
 class BertEncoder(keras.layers.Layer):
@@ -82,6 +90,10 @@ class BertEncoder(keras.layers.Layer):
 
     Args:
         config: BertConfig.
+    Attributes:
+        recompute: bool, False. In training, keep only the results of each layer and
+            make what is inside again for the gradient: less memory for a third more
+            time. There are no attention_probs then.
     Call arguments:
         batch: dict with input_ids, int32, [batch, seq_length], and optionally
             input_mask (default all ones) and segment_ids (default all zeros) of the
@@ -100,7 +112,7 @@ class BertEncoder(keras.layers.Layer):
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
-        self.config = config
+        self.config, self.recompute = config, False
         self.embeddings = embeddings.BertEmbeddings(config, name="embeddings")
         self.layers = [
             EncoderLayer(config, name=f"layer_{i}")
@@ -130,9 +142,12 @@ class BertEncoder(keras.layers.Layer):
         bias = attention.score_bias(attention_mask, x.dtype)
         encoder_outputs, attention_probs = [x], []
         for layer in self.layers:
-            x, probs = layer(x, bias, training=training)
+            if training and self.recompute:
+                x = layers.recompute(functools.partial(_hidden_states, layer, bias), x)
+            else:
+                x, probs = layer(x, bias, training=training)
+                attention_probs.append(probs)
             encoder_outputs.append(x)
-            attention_probs.append(probs)
         return {
             "sequence_output": x,
             "pooled_output": tf.tanh(self.pooler(x[:, 0])),

@@ -1,10 +1,11 @@
 """Self-attention against the NumPy reference, one layer alone."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import attention
+from modeling import attention, layers
 from tests import numpy_bert, small_models
 from tests.small_models import close
 
@@ -57,3 +58,94 @@ def test_a_mask_for_every_query():
     context, probs = layer(x, attention.score_bias(mask, tf.float32))
     assert probs.numpy()[0].argmax(-1).tolist() == [partner] * 3
     close(context[0], layer.value(x).numpy()[0][partner])
+
+
+def training_inputs(seed):
+    """A layer with dropout, hidden states, a bias with padding, a gradient."""
+    config = small_models.config(attention_probs_dropout_prob=0.3)
+    layer = attention.SelfAttention(config, name="self")
+    layer.build((None, None, 12))
+    rng = np.random.default_rng(seed)
+    for variable in layer.weights:
+        variable.assign(rng.normal(0, 0.4, variable.shape))
+    x, dy = (tf.constant(rng.normal(size=(2, 5, 12)), tf.float32) for _ in range(2))
+    mask = attention.padding_mask(tf.constant([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]))
+    return layer, x, attention.score_bias(mask, tf.float32), dy
+
+
+def plain_attention(layer, x, bias):
+    """The paper's formula, differentiated by TensorFlow."""
+
+    def heads(linear):
+        return tf.transpose(tf.reshape(linear(x), [2, 5, 3, 4]), [0, 2, 1, 3])
+
+    query, key, value = map(heads, (layer.query, layer.key, layer.value))
+    scores = tf.cast(tf.matmul(query, key, transpose_b=True) / 2 + bias, tf.float32)
+    mask = layer.dropout.mask([2, 3, 5, 5], x.dtype)
+    context = tf.matmul(tf.cast(tf.nn.softmax(scores), x.dtype) * mask, value)
+    return tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [2, 5, 12])
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 12), (None, None, 12)])
+@pytest.mark.parametrize("seed", range(3))
+def test_gradients_in_training(seed, shape):
+    layer, x, bias, dy = training_inputs(seed)
+    weights = [w.value for w in layer.weights]
+
+    @tf.function(input_signature=[tf.TensorSpec(shape)])
+    def step(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            with layers.dropout_seed([seed, 1]):
+                actual = layer(x, bias, training=True)[0]
+            with layers.dropout_seed([seed, 1]):
+                expected = plain_attention(layer, x, bias)
+        results = (actual, expected)
+        return [(y, tape.gradient(y, [x, *weights], dy)) for y in results]
+
+    actual, expected = map(tf.nest.flatten, step(x))
+    for ours, theirs in zip(actual, expected, strict=True):
+        close(ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
+def test_rounding_does_about_what_it_does_to_the_automatic_gradient(dtype):
+    """Ours subtracts in the narrow type, which TensorFlow's does in float32."""
+
+    def run(function, wide, policy, seed):
+        keras.config.set_dtype_policy(policy)
+        layer, x, bias, dy = training_inputs(seed)
+        keras.config.set_dtype_policy("float32")
+        type_ = tf.float32 if wide else dtype
+        # What is rounded in the narrow type is rounded in both.
+        x, bias, dy = (tf.cast(tf.cast(t, dtype), type_) for t in (x, bias, dy))
+        with tf.GradientTape() as tape, layers.dropout_seed([seed, 1]):
+            tape.watch(x)
+            y = function(layer, x, bias)
+        gradients = tape.gradient(y, [x, *(w.value for w in layer.weights)], dy)
+        return [tf.cast(t, tf.float32).numpy() for t in (y, *gradients)]
+
+    def ours(layer, x, bias):
+        return layer(x, bias, training=True)[0]
+
+    def error(results, exact):
+        return sum(np.sum((a - b) ** 2) for a, b in zip(results, exact, strict=True))
+
+    errors = np.zeros(2)  # of squares
+    for seed in range(10):
+        exact = run(plain_attention, True, "float32", seed)
+        for i, function in enumerate((ours, plain_attention)):
+            results = run(function, False, f"mixed_{dtype.name}", seed)
+            errors[i] += error(results, exact)
+    assert 0 < errors[0] < 2**2 * errors[1]
+
+
+def test_gradient_of_the_probabilities_in_training():
+    """Of use to distillation; it does not pass through what makes the context."""
+    layer, x, bias, _ = training_inputs(0)
+    with tf.GradientTape(persistent=True) as tape, layers.dropout_seed([0, 1]):
+        tape.watch(x)
+        loss = tf.reduce_sum(layer(x, bias, training=True)[1][..., 0] ** 2)
+        expected = tf.reduce_sum(layer(x, bias)[1][..., 0] ** 2)
+    close(tape.gradient(loss, x), tape.gradient(expected, x), 1e-6)
+    assert np.abs(tape.gradient(loss, x)).max() > 1e-3

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import config as config_lib
-from modeling import models
+from modeling import layers, models
 from tests import numpy_bert, small_models
 from tests.small_models import close
 
@@ -188,3 +188,45 @@ def test_shapes_are_static_when_those_of_the_batch_are(model):
     assert outputs["pooled_output"].shape == (3, 12)
     assert [x.shape for x in outputs["encoder_outputs"]] == [(3, 7, 12)] * 3
     assert [x.shape for x in outputs["attention_probs"]] == [(3, 3, 7, 7)] * 2
+
+
+def loss_and_gradients(model, batch, recompute, jit_compile):
+    model.bert.recompute = recompute
+
+    @tf.function(jit_compile=jit_compile)
+    def step(seed):
+        with layers.dropout_seed(seed), tf.GradientTape() as tape:
+            outputs = model(batch, training=True)
+            loss = tf.reduce_mean(outputs["masked_lm_logits"] ** 2)
+            loss += tf.reduce_mean(outputs["next_sentence_logits"] ** 2)
+        weights = [w.value for w in model.trainable_variables]
+        return loss, [tf.convert_to_tensor(g) for g in tape.gradient(loss, weights)]
+
+    return step(tf.constant([1, 2]))
+
+
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_recompute_gives_the_same_gradients(jit_compile):
+    config = small_models.config(
+        hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3
+    )
+    model = models.BertForPretraining(config)
+    small_models.randomize(model, 0)
+    batch = small_models.tensors(small_models.batch(config, 0))
+    loss, expected = loss_and_gradients(model, batch, False, jit_compile)
+    again, actual = loss_and_gradients(model, batch, True, jit_compile)
+    assert float(loss) == pytest.approx(float(again), rel=1e-6)
+    assert len(actual) == len(model.trainable_variables)
+    for ours, theirs in zip(actual, expected, strict=True):
+        close(ours, theirs, 1e-6 + 2e-6 * np.abs(theirs).max())
+
+
+def test_recompute_keeps_no_attention_probs_in_training_alone():
+    model = models.BertForPretraining(small_models.config())
+    model.bert.recompute = True
+    batch = small_models.tensors(small_models.batch(model.config, 0))
+    with layers.dropout_seed([0, 0]):
+        assert model(batch, training=True)["attention_probs"] == []
+    assert len(model(batch)["attention_probs"]) == model.config.num_hidden_layers

@@ -2,6 +2,7 @@
 
 import math
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -173,3 +174,149 @@ def test_activations_of_every_number_in_float16(name):
     expected = (expected[1] - expected[0]) / (2 * h)
     smooth = np.abs(wide) > h  # relu has no slope at 0
     np.testing.assert_allclose(slope[smooth], expected[smooth], atol=4e-3)
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.1, 0.9])
+def test_rates_between_multiples_of_1_256_are_kept_exactly(rate):
+    """The lower bits of the random numbers are shared by a row; the share is right."""
+    kept = dropped(rate, [11, 3], shape=(40_000, 60))
+    shares = (kept == 0).mean(axis=1)
+    # Given its row, an element is dropped at one of two neighbouring multiples.
+    below = math.floor(rate * 256) / 256
+    between = (rate - below) * (below + 1 / 256 - rate)
+    variance = (rate * (1 - rate) - between) / 60 + between
+    assert shares.mean() == pytest.approx(rate, abs=5 * math.sqrt(variance) / 200)
+    assert shares.var() == pytest.approx(variance, rel=0.05)
+
+
+def numeric_gradient(function, x, dy):
+    """Of sum(function(x) * dy), by central differences in float64."""
+    gradient, step = np.zeros_like(x), 1e-5
+    for i in np.ndindex(*x.shape):
+        high, low = x.copy(), x.copy()
+        high[i] += step
+        low[i] -= step
+        gradient[i] = np.sum((function(high) - function(low)) * dy) / (2 * step)
+    return gradient
+
+
+def gradients(function, inputs, dy):
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        y = function(*inputs)
+    return y, tape.gradient(y, inputs, dy)
+
+
+def test_gradient_of_gelu_in_training():
+    x = np.linspace(-8, 8, 1001)
+    expected = (numpy_bert.gelu(x + 1e-6) - numpy_bert.gelu(x - 1e-6)) / 2e-6
+    in_training = layers.activation("gelu", training=True)
+    y, (dx,) = gradients(in_training, [tf.constant(x)], tf.ones(x.shape, tf.float64))
+    close(y, numpy_bert.gelu(x), 1e-12)
+    close(dx, expected, 1e-8)
+    for dtype in (tf.float32, tf.bfloat16, tf.float16):
+        inputs = [tf.cast(tf.constant(x), dtype)]
+        wide = tf.cast(inputs[0], tf.float64).numpy()
+        exact = (numpy_bert.gelu(wide + 1e-6) - numpy_bert.gelu(wide - 1e-6)) / 2e-6
+        errors = []
+        for function in (in_training, layers.gelu):
+            y, (dx,) = gradients(function, inputs, tf.ones_like(inputs[0]))
+            assert dx.dtype == y.dtype == dtype
+            errors.append(np.std(tf.cast(dx, tf.float64) - exact))
+        # Rounding does about what it does to the automatic gradient.
+        assert 0 < errors[0] < 2 * errors[1], dtype
+
+
+def test_gelu_in_training_of_numbers_whose_square_overflows():
+    x = tf.constant([-6e4, -300.0, -11.0, 11.0, 300.0, 6e4], tf.float16)
+    y, (dx,) = gradients(layers.activation("gelu", training=True), [x], tf.ones_like(x))
+    assert np.array_equal(y, np.maximum(x, 0))
+    assert dx.numpy().tolist() == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5)])
+def test_gradients_of_layer_norm_in_training(seed, shape):
+    rng = np.random.default_rng(seed)
+    layer = layers.LayerNorm([1e-12, 1e-3, 1.0][seed])
+    layer.build((None, 5))
+    x, dy, gamma, beta = (
+        rng.normal(size=n).astype(np.float32) for n in (shape, shape, 5, 5)
+    )
+    layer.gamma.assign(gamma)
+    layer.beta.assign(beta)
+    weights = [layer.gamma.value, layer.beta.value]
+
+    def expected(x=x, gamma=gamma, beta=beta):
+        named = {"x/LayerNorm/gamma": gamma, "x/LayerNorm/beta": beta}
+        return numpy_bert.layer_norm(named, "x", x, layer.epsilon)
+
+    @tf.function(input_signature=[tf.TensorSpec([None] * len(shape)) for _ in range(2)])
+    def graph(x, dy):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layer(x, training=True)
+        return y, tape.gradient(y, [x, *weights], dy)
+
+    y, (dx, dgamma, dbeta) = graph(x, dy)
+    close(y, layer(tf.constant(x)), 1e-6)
+    wide, wide_gamma, wide_beta = (a.astype(np.float64) for a in (x, gamma, beta))
+    close(dx, numeric_gradient(expected, wide, dy), 1e-4)
+    close(dgamma, numeric_gradient(lambda g: expected(gamma=g), wide_gamma, dy), 1e-4)
+    close(dbeta, numeric_gradient(lambda b: expected(beta=b), wide_beta, dy), 1e-4)
+
+
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
+def test_layer_norm_in_training_in_narrow_types(dtype):
+    layer = layers.LayerNorm(1e-12, dtype=keras.DTypePolicy(f"mixed_{dtype.name}"))
+    layer.build((None, 64))
+    rng = np.random.default_rng(0)
+    x, dy = (tf.cast(rng.normal(size=(10, 64)), dtype) for _ in range(2))
+    _, (dx,) = gradients(lambda x: layer(x, training=True), [x], dy)
+    wide = [tf.cast(x, tf.float32)]
+    _, (exact,) = gradients(layer, wide, tf.cast(dy, tf.float32))
+    assert dx.dtype == dtype
+    # The last operation rounds to 8 or 11 bits; before, all is float32.
+    close(
+        tf.cast(dx, tf.float32), exact, {tf.bfloat16: 8e-3, tf.float16: 1e-3}[dtype] * 2
+    )
+
+
+def test_recompute_drops_the_same_elements_and_goes_on_after_them():
+    layer = layers.Dropout(0.5)
+
+    def function(x):
+        return layer(layer(x, training=True) + 1, training=True) ** 2
+
+    def run(call):
+        x = tf.ones((20, 20))
+        with layers.dropout_seed([5, 5]), tf.GradientTape() as tape:
+            tape.watch(x)
+            y = call(function, x)
+            more = layer(x, training=True)
+        gradient = tape.gradient(y, x)  # outside dropout_seed, as in training
+        return y, gradient, more
+
+    expected = run(lambda function, x: function(x))
+    for eager in (True, False):
+        call = layers.recompute
+        actual = run(call) if eager else tf.function(run)(call)
+        assert all(map(np.array_equal, actual, expected))
+
+
+def test_masks_do_not_repeat_after_the_gradient_of_recompute():
+    """Micro-batches: a gradient is taken before the next forward pass."""
+    layer = layers.Dropout(0.5)
+    x = tf.ones((30, 30))
+    masks = []
+    with layers.dropout_seed([5, 5]):
+        layer(x, training=True)
+        for _ in range(2):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = layers.recompute(lambda x: layer(x, training=True), x)
+                layer(x, training=True)
+            masks += [y, tape.gradient(y, x)]
+    assert np.array_equal(masks[0], masks[1]) and np.array_equal(masks[2], masks[3])
+    assert not np.array_equal(masks[0], masks[2])
+    assert np.array_equal(masks[2], dropped(0.5, [5, 5], (30, 30), calls=4)[3])
