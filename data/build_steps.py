@@ -8,7 +8,6 @@ that is found when they are read.
 import collections
 import contextlib
 import dataclasses
-import functools
 import gzip
 import hashlib
 import os
@@ -66,7 +65,7 @@ class Worker:
     def __init__(self, job: Job):
         self.job = job
         self.reader = pretraining_records.Reader(job.text)
-        self._pool = functools.lru_cache(maxsize=1)(self._load_pool)
+        self._pool = None  # the last that was used
 
     def tokenize(self, chunk: corpus.Chunk) -> dict[str, int]:
         """Writes the token ids of a chunk, unless they are there.
@@ -95,12 +94,15 @@ class Worker:
                 shutil.copyfileobj(source, file, _COPY_BYTES)
 
     def _load_pool(self, index: int, chunks: range) -> corpus.Pool:
-        parts = []
+        if self._pool and self._pool.index == index:
+            return self._pool
+        self._pool, parts = None, []  # the old one goes before the new one comes
         for number in chunks:
             with np.load(self.job.chunk(number)) as there:
                 fields = dataclasses.fields(corpus.Tokens)
                 parts.append(corpus.Tokens(*(there[f.name] for f in fields)))
-        return corpus.make_pool(index, parts)
+        self._pool = corpus.make_pool(index, parts)
+        return self._pool
 
     def make_part(self, epoch: int, index: int, chunks: range) -> dict[str, Any]:
         """Writes the records of a pass over a pool, unless they are there.
@@ -115,7 +117,7 @@ class Worker:
         counts, samples = collections.Counter(), []
         with filesystem.replacing(path, is_lasting=False) as file:
             for batch, content, batch_ends in pretraining_records.make(
-                self._pool(index, chunks), epoch, self.job.settings
+                self._load_pool(index, chunks), epoch, self.job.settings
             ):
                 file.write(content)
                 ends.append(size + batch_ends)

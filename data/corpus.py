@@ -21,7 +21,7 @@ import numpy as np
 from data import text_files
 
 CHUNK_BYTES = 2**20
-POOL_TOKENS = 2**24
+POOL_TOKENS = 5 * 2**20  # about 20 MB of English
 DIGEST_BYTES = 12
 LEAST_TOKENS = 8  # that a sentence counts for in a pool, for it takes room of its own
 
