@@ -189,6 +189,7 @@ def defined_flags(script: str) -> set[str]:
     [
         ("README.md", "run_classifier.py"),
         ("quickstart.sh", "run_classifier.py"),
+        ("docs/training.md", "run_pretraining.py"),
         ("docs/beam.md", "create_pretraining_data_beam.py"),
     ],
 )
