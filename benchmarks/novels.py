@@ -90,8 +90,8 @@ def pretrain(phase: int, folder: pathlib.Path, records_dir: pathlib.Path) -> Non
     length, predictions, batch_size = PHASES[phase]
     steps = {1: FLAGS.num_train_steps, 2: FLAGS.num_long_steps}[phase]
     values = {
-        "input_file": f"{records_dir}/train-{length}*",
-        "eval_input_file": f"{records_dir}/held_out-{length}*",
+        "input_file": f"{records_dir}/train-{length}.tfrecord",
+        "eval_input_file": f"{records_dir}/held_out-{length}.tfrecord",
         "output_dir": folder,
         "do_train": True,
         "do_eval": True,

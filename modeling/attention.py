@@ -118,7 +118,9 @@ class SelfAttention(keras.layers.Layer):
         )
         attention_probs = probabilities(query, key, bias)
         if training:
-            mask = self.dropout.mask(layers.dims(attention_probs), value.dtype)
+            # The shape of attention_probs, which this must not cause to be computed.
+            shape = [*layers.dims(query)[:3], layers.dims(key)[2]]
+            mask = self.dropout.mask(shape, value.dtype)
             context = _context_in_training(query, key, value, bias, mask)
         else:
             context = tf.matmul(tf.cast(attention_probs, value.dtype), value)
