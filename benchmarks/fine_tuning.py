@@ -98,7 +98,7 @@ TASKS = {
         classifier(
             "rte",
             "{data}/glue/RTE",
-            "--num_train_epochs=2 --train_batch_size=16" + FAST,
+            "--num_train_epochs=2 --train_batch_size=16 --length_buckets" + FAST,
         ),
         ACCURACY,
     ),
@@ -118,7 +118,7 @@ TASKS = {
             "own",
             "{sample}/banking77",
             "--num_train_epochs=2 --max_seq_length=64 --label_column=category "
-            "--text_column=text" + FAST,
+            "--text_column=text --length_buckets" + FAST,
         ),
         ACCURACY,
     ),
