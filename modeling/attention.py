@@ -106,16 +106,18 @@ class SelfAttention(keras.layers.Layer):
         for layer in (self.query, self.key, self.value):
             layer.build(input_shape)
 
-    def _split_heads(self, x):
+    def _project(self, x, training):
+        """Q, K and V, each [B, N, F, S]; in one product, which is faster than three."""
+        parts = (self.query, self.key, self.value)
+        kernel = tf.concat([tf.convert_to_tensor(p.kernel) for p in parts], axis=1)
+        bias = tf.concat([tf.convert_to_tensor(p.bias) for p in parts], axis=0)
         batch, length, _ = layers.dims(x)
-        x = tf.reshape(x, [batch, length, self.num_heads, self.head_size])
-        return tf.transpose(x, [0, 2, 1, 3])  # [B, N, length, S]
+        y = layers.linear(x, kernel, bias, training)
+        y = tf.reshape(y, [batch, length, 3, self.num_heads, self.head_size])
+        return tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))
 
     def call(self, hidden_states, bias, training=False):
-        query, key, value = (
-            self._split_heads(layer(hidden_states))
-            for layer in (self.query, self.key, self.value)
-        )
+        query, key, value = self._project(hidden_states, training)
         attention_probs = probabilities(query, key, bias)
         if training:
             # The shape of attention_probs, which this must not cause to be computed.

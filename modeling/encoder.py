@@ -35,7 +35,7 @@ class ResidualOutput(keras.layers.Layer):
         self.layer_norm.build((*input_shape[:-1], self.dense.units))
 
     def call(self, x, residual, training=False):
-        x = self.dropout(self.dense(x), training=training)
+        x = self.dropout(self.dense(x, training=training), training=training)
         return self.layer_norm(residual + x, training=training)
 
 
@@ -74,7 +74,7 @@ class EncoderLayer(keras.layers.Layer):
         )
         attended = self.attention_output(context, hidden_states, training=training)
         activation = layers.activation(self.hidden_act, training)
-        inner = activation(self.intermediate(attended))
+        inner = activation(self.intermediate(attended, training=training))
         return self.feed_forward_output(
             inner, attended, training=training
         ), attention_probs

@@ -77,6 +77,32 @@ def dims(x):
     ]
 
 
+@tf.custom_gradient
+def _bias_add_in_training(x, bias):
+    def gradient(dy):
+        # On CPU a product with ones is faster than the sum of BiasAddGrad.
+        ones = tf.ones([1, dims(dy)[0]], dy.dtype)
+        return dy, tf.squeeze(tf.matmul(ones, dy), axis=0)
+
+    return tf.nn.bias_add(x, bias), gradient
+
+
+def linear(x, kernel, bias, training=False):
+    """x W + b over the last axis; see `Linear`, which owns the weights.
+
+    Args:
+        x: float, [..., in].
+        kernel: [in, units], and bias: [units], in the type of `x`.
+    Returns:
+        float, [..., units].
+    """
+    *outer, width = dims(x)
+    bias_add = _bias_add_in_training if training else tf.nn.bias_add
+    # One flat product: 8 % of a training step on CPU against a batched one.
+    y = bias_add(tf.matmul(tf.reshape(x, [-1, width]), kernel), bias)
+    return tf.reshape(y, [*outer, kernel.shape[-1]])
+
+
 class Linear(keras.layers.Layer):
     """x W + b over the last axis.
 
@@ -103,12 +129,9 @@ class Linear(keras.layers.Layer):
             name="bias", shape=(self.units,), initializer="zeros"
         )
 
-    def call(self, x):
-        *outer, width = dims(x)
-        # One flat product: 8 % of a training step on CPU against a batched one.
-        y = tf.matmul(tf.reshape(x, [-1, width]), tf.convert_to_tensor(self.kernel))
-        y = tf.nn.bias_add(y, tf.convert_to_tensor(self.bias))
-        return tf.reshape(y, [*outer, self.units])
+    def call(self, x, training=False):
+        kernel, bias = (tf.convert_to_tensor(w) for w in (self.kernel, self.bias))
+        return linear(x, kernel, bias, training)
 
 
 def _mean(x):

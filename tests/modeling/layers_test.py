@@ -234,6 +234,27 @@ def test_gelu_in_training_of_numbers_whose_square_overflows():
     assert dx.numpy().tolist() == [0, 0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5)])
+def test_gradients_of_linear_in_training(shape):
+    layer = layers.Linear(4, 1.0)
+    layer.build(shape)
+    rng = np.random.default_rng(0)
+    x, dy = rng.normal(size=shape), rng.normal(size=(*shape[:-1], 4))
+
+    @tf.function(input_signature=[tf.TensorSpec([None] * (len(shape) - 1) + [5])])
+    def graph(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layer(x, training=True)
+        weights = [layer.kernel.value, layer.bias.value]
+        return tape.gradient(y, [x, *weights], tf.constant(dy, tf.float32))
+
+    dx, dkernel, dbias = graph(tf.constant(x, tf.float32))
+    close(dx, dy @ layer.kernel.numpy().T)
+    close(dkernel, x.reshape(-1, 5).T @ dy.reshape(-1, 4))
+    close(dbias, dy.reshape(-1, 4).sum(axis=0))
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5)])
 def test_gradients_of_layer_norm_in_training(seed, shape):
