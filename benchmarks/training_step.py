@@ -12,9 +12,9 @@ round each has a turn of some steps while the others wait. A library that is not
 installed is left out, and a line says so. Libraries that do not fit together have
 environments of their own, whose Python --python names (benchmarks/README.md).
 
-At --size=base all of them would not fit into 24 GiB, so there each process ends with
-its turn. Writes table.md and table.jsonl, which has every step, and what the processes
-print to NAME.log.
+Processes stay for their next turn as long as the memory has room for another one.
+Writes table.md and table.jsonl, which has every step, and what the processes print to
+NAME.log. For Linux.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ class Variant:
     Attributes:
         library: str, of `WORKERS`.
         is_default: bool, the way the library comes.
-        jit_compile: of Keras; its default, "auto", is False on a CPU since Keras 3.15.
+        jit_compile: of Keras; its default, "auto", is False on a CPU in Keras 3.15.
     """
 
     library: str
@@ -81,7 +81,7 @@ VARIANTS = {
     "transformers-bfloat16": Variant("transformers", "bfloat16"),
     "keras-hub-float32": Variant("keras-hub", "float32", is_default=True),
     "keras-hub-float32-xla": Variant("keras-hub", "float32", jit_compile=True),
-    "keras-hub-bfloat16": Variant("keras-hub", "bfloat16", jit_compile=False),
+    "keras-hub-bfloat16": Variant("keras-hub", "bfloat16"),
     "tf-models-official-float32": Variant(
         "tf-models-official", "float32", is_default=True
     ),
@@ -102,12 +102,6 @@ def define_flags() -> None:
     )
     flags.DEFINE_integer("rounds", 5, "Turns of each variant.", 1)
     flags.DEFINE_integer("steps", 3, "In a turn.", 1)
-    flags.DEFINE_boolean(
-        "stay_loaded",
-        None,
-        "Keep all processes until the end, which needs the memory of all of them, "
-        "instead of starting each for its turn. Default: unless --size=base.",
-    )
 
 
 class LeftOut(Exception):
@@ -178,47 +172,57 @@ def read_pythons(values: list[str]) -> dict[str, str]:
                 f"--python must be LIBRARY=PATH with one of {', '.join(WORKERS)} and a "
                 f"program, got {value!r}"
             )
-        pythons[library] = path
+        pythons[library] = os.path.abspath(path)
     return pythons
 
 
-def measure(names, make_worker, rounds, steps, stay_loaded):
+def measure(names, make_worker, has_room, rounds, steps):
     """Lets the variants take turns; yields the measurements after each round.
 
-    Every other round goes backwards, so that none always follows the same one.
+    Every other round goes backwards, so that none always follows the same one, and
+    those that are still there from the round before come first.
 
     Args:
         names: list of str, of `VARIANTS`.
         make_worker: function of a name, giving a Worker.
+        has_room: function telling whether the memory has room for another worker; if
+            not, the one whose turn was longest ago is closed.
         rounds, steps: int.
-        stay_loaded: bool.
     """
-    workers, measured = {}, {}
+    workers, measured = {}, {}  # workers: the last is the one that ran last
     for name in names:
         variant = {"name": name, **dataclasses.asdict(VARIANTS[name])}
         measured[name] = {**variant, "starts": [], "turns": []}
     for number in range(rounds):
         for name in list(measured)[:: -1 if number % 2 else 1]:
+            worker = workers.pop(name, None)
             try:
-                if name not in workers:
-                    workers[name] = make_worker(name)
-                    measured[name]["starts"].append(workers[name].start)
-                turn = workers[name].run(steps)
+                if worker is None:
+                    while workers and not has_room():
+                        workers.pop(next(iter(workers))).close()
+                    worker = make_worker(name)
+                    measured[name]["starts"].append(worker.start)
+                turn = worker.run(steps)
             except LeftOut as reason:
                 print(f"{name} is left out: {reason}", flush=True)
                 del measured[name]
-                workers.pop(name, None)
                 continue
+            workers[name] = worker
             measured[name]["turns"].append(turn)
             cpu, wall = (min(turn[clock]) for clock in ("cpu", "wall"))
             print(
                 f"round {number + 1}, {name}: {cpu:.3f} CPU s, {wall:.3f} s", flush=True
             )
-            if not stay_loaded:
-                workers.pop(name).close()
         yield list(measured.values())
     for worker in workers.values():
         worker.close()
+
+
+def available_memory() -> int:
+    """Bytes that a new process could have without swapping."""
+    lines = pathlib.Path("/proc/meminfo").read_text("utf-8").splitlines()
+    (line,) = (line for line in lines if line.startswith("MemAvailable:"))
+    return int(line.split()[1]) * 1024
 
 
 def describe(setting: protocol.Setting) -> str:
@@ -255,23 +259,26 @@ def main() -> None:
         log = output / f"{name}.log"
         return Worker(name, its_setting, pythons[variant.library], log)
 
-    flops = cost.training_flops(
+    update = cost.Update(
         ours.make_config(setting),
         setting.batch_size,
         setting.seq_length,
         setting.num_predictions,
     )
-    product_flops = products.PRODUCTS * 2 * setting.product_rows**3
-    stay_loaded = (
-        FLAGS.size != "base" if FLAGS.stay_loaded is None else FLAGS.stay_loaded
+    # Peers take up to half as much again as ours, and TensorFlow itself 0.6 to 1 GiB.
+    room = 1.5 * sum(update.memory().values()) + 2**30
+    turns = measure(
+        [name for name in VARIANTS if name in FLAGS.variants],
+        make_worker,
+        lambda: available_memory() >= room,
+        FLAGS.rounds,
+        FLAGS.steps,
     )
-    title = f"{describe(setting)}; {flops / 1e9:.3g} GFLOPs a step"
-    variants = [name for name in VARIANTS if name in FLAGS.variants]
+    product_flops = products.PRODUCTS * 2 * setting.product_rows**3
+    title = f"{describe(setting)}; {update.flops / 1e9:.3g} GFLOPs a step"
     text = ""
-    for measurements in measure(
-        variants, make_worker, FLAGS.rounds, FLAGS.steps, stay_loaded
-    ):
-        rows = step_table.make_rows(measurements, flops, product_flops)
+    for measurements in turns:
+        rows = step_table.make_rows(measurements, update.flops, product_flops)
         text = f"{title}\n\n{step_table.markdown(rows)}"
         (output / "table.md").write_text(text, "utf-8")
         lines = "".join(json.dumps(row) + "\n" for row in rows)
