@@ -147,7 +147,10 @@ def test_flops_are_those_of_the_products_of_the_graph():
     assert forward == expected + segments + next_sentence
     training = products(trace(model, losses.PRETRAINING, batch, True))
     expected = cost.training_flops(config, 3, 7, num_predictions=4)
-    assert training == expected + 2 * segments + 3 * next_sentence
+    # Nor do the sums of biases' gradients, which are products with ones.
+    tokens = 3 * 7 * config.num_hidden_layers
+    biases = tokens * (5 * size + config.intermediate_size) + (3 + 3 * 4) * size
+    assert training == expected + 2 * segments + 3 * next_sentence + 2 * biases
 
 
 def source(tensor):
