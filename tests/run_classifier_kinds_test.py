@@ -31,7 +31,9 @@ def flags(golden, tmp_path):
         "max_seq_length": 16,
         "train_batch_size": 8,
         "learning_rate": 2e-3,
-        "num_train_epochs": 60,
+        "warmup_proportion": 0.3,
+        "bias_correction": True,
+        "num_train_epochs": 90,
         "do_train": True,
         "do_eval": True,
     }

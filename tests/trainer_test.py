@@ -63,7 +63,7 @@ def reference(golden, tmp_path_factory):
 def check(golden, reference, path):
     """Compares with one device, and with the original's training."""
     weights = np.load(path)
-    np.testing.assert_allclose(weights["losses"], reference["losses"], rtol=1e-6)
+    np.testing.assert_allclose(weights["losses"], reference["losses"], rtol=1e-5)
     for name in reference.files:
         # The key's bias has no gradient but rounding, divided by itself in Adam.
         if name != "losses" and not name.endswith("key|bias"):

@@ -115,7 +115,7 @@ def test_runs_that_are_done_are_not_done_again(benchmark, data_dir, tmp_path):
     ) == [
         f"run_classifier.py --task_name=cola --data_dir={tmp_path}/moved/glue/CoLA "
         "--do_train --do_eval --eval_batch_size=32 --learning_rate=5e-5 "
-        "--num_train_epochs=2 --init_checkpoint=bert "
+        "--num_train_epochs=2 --precision=bfloat16 --init_checkpoint=bert "
         f"--output_dir={tmp_path}/out_moved/cola/3 --seed=3"
     ]
     assert "Matthews 50.0 ± 0.0" in (tmp_path / "out_moved/table.md").read_text()
