@@ -100,9 +100,9 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(golden, tmp_path, n
         "input_file": golden / "tiny_tf1_runs/pretraining/a.tfrecord",
         "bert_config_file": golden / "tiny_tf1/bert_config.json",
     }
-    scripts.succeed("run_pretraining", **flags, output_dir=tmp_path / "whole")
+    scripts.succeed("run_pretraining.py", **flags, output_dir=tmp_path / "whole")
     broken = tmp_path / "broken"
-    command = scripts.command("run_pretraining", **flags, output_dir=broken)
+    command = scripts.command("run_pretraining.py", **flags, output_dir=broken)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     log = broken / "train_log.jsonl"
     while not log.exists() or not log.read_text().count("\n"):
@@ -114,7 +114,7 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(golden, tmp_path, n
     step = int(re.search(r"saved at step (\d+)", shown)[1])
     assert step % 100  # else it was saved anyway
     assert checkpoint.latest(broken).endswith(f"-{step}")
-    shown = scripts.succeed("run_pretraining", **flags, output_dir=broken)
+    shown = scripts.succeed("run_pretraining.py", **flags, output_dir=broken)
     assert f"at step {step}" in shown
     expected, found = weights_of(tmp_path / "whole"), weights_of(broken)
     for name, value in expected.items():
