@@ -96,7 +96,8 @@ def claim_folder(
 ) -> None:
     """Makes --output_dir this run's, with what belongs to the model beside it.
 
-    That is vocab.txt, bert_config.json and, if there are any, labels.json.
+    That is vocab.txt, bert_config.json and, if there are any, labels.json. Of several
+    workers only the first does it.
 
     Args:
         files: of the model.
@@ -106,6 +107,8 @@ def claim_folder(
     Raises:
         ValueError: the folder holds another model, or another process is at work there.
     """
+    if not run_directory.is_first():
+        return
     identity = {
         "config": files.config.to_dict(),
         "do_lower_case": files.do_lower_case,

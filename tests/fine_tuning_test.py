@@ -7,6 +7,7 @@ import json
 import pytest
 
 import fine_tuning
+import run_directory
 
 VALUES = {
     "bert_config_file": None,
@@ -70,6 +71,16 @@ def test_files_lie_beside_the_weights_or_in_the_folder_of_an_earlier_run(
         "config": json.loads((tmp_path / "out/bert_config.json").read_text()),
     }
     assert json.loads((tmp_path / "out/settings.json").read_text()) == values
+
+
+def test_of_several_workers_only_the_first_claims_the_folder(values, tmp_path):
+    files = fine_tuning.find_files(fine_tuning.Settings.from_values(values))
+    run_directory.share(1)
+    try:
+        fine_tuning.claim_folder(files, {"script": "run_x"}, values, labels=("a",))
+    finally:
+        run_directory.share(0)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_of_another_model_keeps_its_files(values, tmp_path):
