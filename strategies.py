@@ -14,7 +14,6 @@ from absl import logging
 
 import run_directory
 
-NAMES = ("one_device", "mirrored", "multi_worker", "tpu")
 # What TensorFlow says on a worker when another one is lost.
 _LOST = (
     tf.errors.UnavailableError,
@@ -36,7 +35,8 @@ def make(name=None, num_devices=None, use_tpu=False, tpu_name=None, **tpu):
     workers are there.
 
     Args:
-        name: of `NAMES`; None for "tpu" or "one_device", as `use_tpu` says.
+        name: "one_device", "mirrored", "multi_worker" or "tpu"; None for "tpu" or
+            "one_device", as `use_tpu` says.
         num_devices: int, with "mirrored": so many GPUs, or parts of the CPU where there
             is no GPU. Default: all GPUs.
         use_tpu, tpu_name: the original's flags.
