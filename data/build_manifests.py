@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from data import corpus
+
 ENDING = ".manifest.json"  # of the name, after that of the record files
 
 
@@ -26,6 +28,7 @@ def describe(
         "inputs": [_checksum(path) for path in inputs],
         "vocabulary": _checksum(vocab_file),
         "outputs": [os.path.basename(path) for path in outputs],
+        "tokens of a pool": corpus.POOL_TOKENS,
         **{f"--{name}": value for name, value in settings.items()},
     }
 

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from data import build_manifests
+from data import build_manifests, corpus
 
 
 def described(inputs=("x", "y"), vocabulary="v", **settings):
@@ -49,3 +49,16 @@ def test_a_description_is_of_contents(tmp_path):
     assert one["--seed"] == 1
     assert one["inputs"][1]["sha256"] == hashlib.sha256(b"b").hexdigest()
     assert one["inputs"][1]["bytes"] == 1
+
+
+def test_pools_of_another_size_are_another_build(tmp_path, monkeypatch):
+    (tmp_path / "v").write_text("v")
+
+    def describe():
+        return build_manifests.describe([], str(tmp_path / "v"), ["x"], {})
+
+    one = describe()
+    monkeypatch.setattr(corpus, "POOL_TOKENS", 7)
+    told = build_manifests.difference(one, describe())
+    assert "tokens of a pool" in told
+    assert "not 7" in told
