@@ -8,6 +8,7 @@ Where several workers share a dataset, each reads all of it and takes its part o
 batch.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -25,7 +26,13 @@ Transform = Callable[[Batch], Batch]
 
 
 class Batches(Protocol):
-    """Endless training batches."""
+    """Endless training batches.
+
+    Attributes:
+        num_records: of an epoch.
+    """
+
+    num_records: int
 
     def starting_at(self, step: int) -> tf.data.Dataset:
         """The batches that follow so many updates."""
@@ -73,8 +80,8 @@ class InMemoryBatches:
         length_buckets: bool = False,
     ):
         self._tensors = _to_tensors(data)
-        self._num_rows = len(next(iter(self._tensors.values())))
-        if self._num_rows == 0:
+        self.num_records = len(next(iter(self._tensors.values())))
+        if self.num_records == 0:
             raise ValueError("there are no examples to train on")
         self._batch_size, self._seed = batch_size, seed
         self._transform, self._arrange = transform, None
@@ -94,7 +101,7 @@ class InMemoryBatches:
 
     def _rows(self, step: int) -> tf.data.Dataset:
         """The batches from a step on, as numbers of rows, int64 [B]."""
-        rows = tf.range(self._num_rows, dtype=tf.int64)
+        rows = tf.range(self.num_records, dtype=tf.int64)
 
         def read_epoch(epoch_seed):
             order = tf.random.experimental.stateless_shuffle(rows, epoch_seed)
@@ -103,7 +110,7 @@ class InMemoryBatches:
             return tf.data.Dataset.from_tensor_slices(order)
 
         first = step * self._batch_size
-        order = _endless(read_epoch, self._seed, first, self._num_rows)
+        order = _endless(read_epoch, self._seed, first, self.num_records)
         return order.batch(self._batch_size, drop_remainder=True)
 
 
@@ -136,13 +143,18 @@ class FileBatches:
         self._batch_size, self._seed = batch_size, seed
         self._transform = transform
 
+    @functools.cached_property
+    def num_records(self) -> int:
+        """See Batches."""
+        return record_reading.count(self._files)
+
     def starting_at(self, step: int) -> tf.data.Dataset:
         """See Batches; what is left out is not parsed, whole epochs not even read."""
         paths = tf.constant(self._files)
         serialized = self._order(
             lambda file: tf.data.TFRecordDataset(paths[file], self._compression),
             step,
-            record_reading.count(self._files) if step else 1,
+            self.num_records if step else 1,
         )
         batches = serialized.map(
             lambda batch: record_reading.parse(batch, self._spec),

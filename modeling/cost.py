@@ -159,26 +159,24 @@ class Update:
         )
 
 
-def describe(update: Update, num_steps: int, num_records: int | None = None) -> str:
+def describe(update: Update, num_steps: int, num_sequences: int) -> str:
     """Some lines to show before a training starts.
 
     Args:
         update: what is done in every step.
         num_steps: updates.
-        num_records: of the training set, each a sequence; None: not known.
+        num_sequences: of the training set.
     """
     tokens = num_steps * update.batch_size * update.seq_length
-    volume = f"{tokens:.3g} tokens with padding"
-    if num_records:
-        epochs = num_steps * update.batch_size / num_records
-        volume += f", {epochs:.3g} epochs of {num_records} sequences"
+    epochs = num_steps * update.batch_size / num_sequences
     memory = update.memory()
     parts = ", ".join(f"{name} {_gib(size)}" for name, size in memory.items() if size)
     return "\n".join(
         [
             f"{update.num_parameters / 1e6:.1f} M parameters; {update.flops:.2g} FLOPs "
             f"an update, {num_steps * update.flops:.2g} in all",
-            volume,
+            f"at most {tokens:.3g} tokens, with padding; {epochs:.3g} epochs of "
+            f"{num_sequences} sequences",
             f"memory about {_gib(sum(memory.values()))} GiB a device: {parts}",
         ]
     )
@@ -196,16 +194,17 @@ def advice(update: Update) -> str:
 
     steps = 2 * update.gradient_accumulation_steps
     half = max(1, update.batch_size // 2)
-    options = [
-        f"--gradient_accumulation_steps={steps}, the same batch in more parts, or half "
-        f"the --train_batch_size ({needed(batch_size=half)})"
-    ]
+    options = [f"half the --train_batch_size ({needed(batch_size=half)})"]
+    if update.batch_size % (steps * update.num_devices) == 0:
+        in_parts = needed(gradient_accumulation_steps=steps)
+        options.insert(0, f"--gradient_accumulation_steps={steps} ({in_parts})")
     if update.precision == "float32":
         options.append(f"--precision=bfloat16 ({needed(precision='bfloat16')})")
     if not update.recompute:
         options.append(f"--recompute ({needed(recompute=True)})")
-    length = max(1, update.seq_length // 2)
-    options.append(f"--max_seq_length={length} ({needed(seq_length=length)})")
+    if not update.num_predictions:  # records have their length
+        length = max(1, update.seq_length // 2)
+        options.append(f"--max_seq_length={length} ({needed(seq_length=length)})")
     return (
         f"an update needs about {needed()} on each device; less with "
         f"{'; '.join(options)}"
