@@ -98,6 +98,11 @@ def parse_layers(text, num_layers):
 
 def main():
     check_output(FLAGS.output_file, FLAGS.pooling is not None)
+    if FLAGS.distribution_strategy == "multi_worker":
+        raise ValueError(
+            "--distribution_strategy=multi_worker is for training; give each machine a "
+            "part of --input_file instead"
+        )
     strategy = strategies.from_values(common_flags.values())
     command_line.prepare_output(FLAGS.output_file, [FLAGS.input_file], FLAGS.overwrite)
     model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
@@ -110,8 +115,10 @@ def main():
     with strategy.scope():
         model = models.BertModel(config)
     inference.load(model, FLAGS.init_checkpoint)
+    # TPUs want one shape.
+    multiple = FLAGS.max_seq_length if strategies.is_tpu(strategy) else 8
     batches = extraction.to_dataset(
-        lambda: make_batches(tokenizer, len(layers) * config.hidden_size),
+        lambda: make_batches(tokenizer, len(layers) * config.hidden_size, multiple),
         FLAGS.batch_size,
         num_lines,
     )
@@ -133,12 +140,11 @@ def main():
     logging.info("wrote %d lines' vectors to %s", num_lines, FLAGS.output_file)
 
 
-def make_batches(tokenizer, values_per_token):
+def make_batches(tokenizer, values_per_token, multiple):
     """Yields the batches of the input file, of lines of like length."""
     examples = extraction.read_examples(FLAGS.input_file)
     lines = extraction.featurize(examples, FLAGS.max_seq_length, tokenizer)
     values_per_token = 0 if FLAGS.pooling else values_per_token
-    multiple = FLAGS.max_seq_length if FLAGS.use_tpu else 8  # TPUs want one shape
     for batch in extraction.sorted_batches(lines, FLAGS.batch_size, values_per_token):
         yield extraction.to_batch(
             batch, FLAGS.batch_size, FLAGS.max_seq_length, multiple
