@@ -55,33 +55,37 @@ def define_flags():
     flags.DEFINE_integer("max_eval_steps", 100, "At most so many batches.", 1)
 
 
-class Evaluation:
+def evaluate(forward, files, spec):
     """Masked LM and next sentence scores on at most --max_eval_steps batches."""
+    batches = batching.evaluation_batches(files, spec, FLAGS.eval_batch_size)
+    with record_reading.damage_explained(files, spec):
+        rows = forward.rows(batches.take(FLAGS.max_eval_steps), "evaluating")
+        return pretraining_metrics.scores(rows)
 
-    def __init__(self, strategy, model, files, spec):
-        self._files, self._spec = files, spec
-        measure = losses.pretraining_measures
-        self._forward = inference.Forward(strategy, model, measure)
 
-    def __call__(self):
-        batches = batching.evaluation_batches(
-            self._files, self._spec, FLAGS.eval_batch_size
-        ).take(FLAGS.max_eval_steps)
-        with record_reading.damage_explained(self._files, self._spec):
-            rows = self._forward.rows(batches, "evaluating")
-            return pretraining_metrics.scores(rows)
+def make_held_out(forward, files, spec):
+    """What scores --eval_input_file at every checkpoint."""
 
-    def with_perplexity(self):
-        """The same and exp(masked_lm_loss), which the original's results lack."""
-        results = self()
+    def evaluate_with_perplexity():
+        results = evaluate(forward, files, spec)
         perplexity = math.exp(min(results["masked_lm_loss"], 700))  # not infinite
+        # Not in eval_results.txt, which has the original's scores.
         return {**results, "masked_lm_perplexity": perplexity}
+
+    size = f"{FLAGS.max_eval_steps} batches of {FLAGS.eval_batch_size}"
+    return validation.HeldOut(
+        FLAGS.output_dir,
+        evaluate_with_perplexity,
+        "masked_lm_accuracy",
+        f"{size} from {record_reading.fingerprint(files)}",
+    )
 
 
 def main():
     common_flags.check_actions(common_flags.values())
     if FLAGS.eval_input_file and not FLAGS.do_eval:
         raise ValueError("--eval_input_file has no effect without --do_eval; add it")
+    settings = training.Settings.from_values(common_flags.values())
     strategy = strategies.from_values(common_flags.values())
     config = model_files.read_config(
         FLAGS.bert_config_file, FLAGS.init_checkpoint, FLAGS.output_dir
@@ -101,12 +105,11 @@ def main():
     )
     with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         model = models.BertForPretraining(config)
-    evaluate = Evaluation(strategy, model, eval_files, spec)
+    forward = inference.Forward(strategy, model, losses.pretraining_measures)
     if FLAGS.do_train:
         schedule = optimization.warmup_then_decay(
             FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps
         )
-        settings = training.Settings.from_values(common_flags.values())
         trainer = training.make_trainer(
             strategy, model, losses.PRETRAINING, schedule, settings
         )
@@ -115,19 +118,14 @@ def main():
         batches = batching.FileBatches(files, spec, FLAGS.train_batch_size, FLAGS.seed)
         held_out = None
         if FLAGS.eval_input_file:
-            held_out = validation.HeldOut(
-                FLAGS.output_dir,
-                evaluate.with_perplexity,
-                "masked_lm_accuracy",
-                FLAGS.eval_input_file,
-            )
+            held_out = make_held_out(forward, eval_files, spec)
         with record_reading.damage_explained(files, spec):
             training.train(trainer, batches, plan, FLAGS.output_dir, held_out)
         step = trainer.step
     else:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
     if FLAGS.do_eval:
-        results = {**evaluate(), "global_step": step}
+        results = {**evaluate(forward, eval_files, spec), "global_step": step}
         run_directory.write_results(FLAGS.output_dir, "eval_results", results)
 
 
