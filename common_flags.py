@@ -36,13 +36,24 @@ with _startup_notices_hidden():
     tf.config.list_physical_devices()  # looks for devices and reports what is absent
     tf.get_logger().setLevel("WARNING")  # not a line for every group of gradients
 
+    import strategies
+
 # A script that uses TensorFlow imports this module alone.
-run, values, check_actions, define_text = (
-    command_line.run,
+values, check_actions, define_text = (
     command_line.values,
     command_line.check_actions,
     command_line.define_text,
 )
+
+
+def run(main, define_flags, takes_rest=False):
+    """As `command_line.run`, for scripts of which several workers may run together."""
+
+    def explained(*rest):
+        with strategies.lost_workers_explained():
+            main(*rest)
+
+    command_line.run(explained, define_flags, takes_rest)
 
 
 def define_model():

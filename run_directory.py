@@ -21,21 +21,26 @@ SETTINGS_FILE = "settings.json"
 EVALUATION_SETTINGS_FILE = "settings_eval.json"
 
 _locks = {}  # path → descriptor of the file that holds the lock
-_sharing = {"worker": 0}  # which of several that have the folder in common
+_sharing = {"worker": None}  # which of several that have the folder in common
 
 
 def share(worker):
     """Says that several processes have the folder in common.
 
     Only the first of them, worker 0, writes what belongs to the run; in the others the
-    functions of this module that write do nothing.
+    functions of this module that write do nothing. None: this process is alone.
     """
     _sharing["worker"] = worker
 
 
+def is_shared():
+    """Whether several processes have the folder in common."""
+    return _sharing["worker"] is not None
+
+
 def is_first():
     """Whether this process writes what belongs to the run."""
-    return _sharing["worker"] == 0
+    return not _sharing["worker"]
 
 
 def own(output_dir):

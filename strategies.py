@@ -20,7 +20,6 @@ _LOST = (
     tf.errors.AbortedError,
     tf.errors.CancelledError,
     tf.errors.DeadlineExceededError,
-    tf.errors.InternalError,
 )
 _EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, '
@@ -44,6 +43,11 @@ def make(name=None, num_devices=None, use_tpu=False, tpu_name=None, **tpu):
     Raises:
         ValueError: the devices are not there, or TF_CONFIG is not what it should be.
     """
+    if use_tpu and name not in (None, "tpu"):
+        raise ValueError(
+            f"--use_tpu and --distribution_strategy={name} contradict each other; "
+            "leave one of them out"
+        )
     name = name or ("tpu" if use_tpu else "one_device")
     if num_devices and name != "mirrored":
         raise ValueError(
@@ -104,7 +108,7 @@ def check_batch(strategy, batch_size, steps=1):
 
 
 @contextlib.contextmanager
-def lost_workers_explained(strategy):
+def lost_workers_explained():
     """Says within the `with` block in one sentence that another worker is gone.
 
     Raises:
@@ -113,7 +117,7 @@ def lost_workers_explained(strategy):
     try:
         yield
     except _LOST as error:
-        if not is_cluster(strategy):
+        if not run_directory.is_shared():
             raise
         raise ValueError(
             f"another worker ended or cannot be reached ({type(error).__name__}); "
@@ -121,9 +125,31 @@ def lost_workers_explained(strategy):
         ) from error
 
 
+def mean(strategy, value):
+    """The mean of a tensor over all replicas; no worker goes on before all are here."""
+
+    @tf.function
+    def reduce():
+        context = tf.distribute.get_replica_context()
+        return context.all_reduce(tf.distribute.ReduceOp.MEAN, value)
+
+    return strategy.experimental_local_results(strategy.run(reduce))[0].numpy()
+
+
+def meet(strategy):
+    """Waits until all workers are here; does nothing where there is one process."""
+    if is_cluster(strategy):
+        mean(strategy, tf.constant(0.0))
+
+
 def is_cluster(strategy):
     """Whether other processes take part."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+def is_tpu(strategy):
+    """Whether it runs on TPUs, which want batches of one shape."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def _devices(number):

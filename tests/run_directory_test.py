@@ -177,7 +177,7 @@ def test_of_several_workers_only_the_first_writes(tmp_path):
         assert folder == str(tmp_path / "worker-1")
         assert os.path.isdir(folder)
     finally:
-        run_directory.share(0)
+        run_directory.share(None)
     assert run_directory.own(tmp_path) == tmp_path
     run_directory.write_text(tmp_path / "x", "y")
     assert (tmp_path / "x").read_text() == "y"

@@ -41,6 +41,11 @@ def test_without_gpus_mirrored_needs_a_number():
         strategies.make("one_device", num_devices=2)
 
 
+def test_flags_that_contradict_each_other():
+    with pytest.raises(ValueError, match="--use_tpu and .*=mirrored contradict"):
+        strategies.make("mirrored", use_tpu=True)
+
+
 WORKERS = ["localhost:1234", "localhost:1235"]
 
 
