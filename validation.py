@@ -8,6 +8,7 @@ not compared.
 
 import hashlib
 import json
+import math
 import os
 
 import numpy as np
@@ -15,6 +16,7 @@ from absl import logging
 
 import inference
 import run_directory
+import strategies
 import training_log
 from modeling import checkpoint
 
@@ -58,6 +60,8 @@ class HeldOut:
         text = "".join(json.dumps(line) + "\n" for line in lines)
         run_directory.write_text(self._path, text)
         training_log.write_summaries(self.output_dir, step, lines[-1], "held_out/")
+        # What the first worker has written, the others may read from here on.
+        strategies.meet(trainer.strategy)
         return ends
 
     def _judge(self, trainer, lines):
@@ -96,7 +100,7 @@ class Validation(HeldOut):
 
     def _judge(self, trainer, lines):
         step = trainer.step
-        best = max(lines, key=lambda line: (line[self.metric], -line["step"]))
+        best = max(lines, key=self._rank)
         if best["step"] == step:
             self._keep(trainer)
         logging.info(
@@ -112,6 +116,11 @@ class Validation(HeldOut):
             logging.info("stopping: no better for %d checkpoints", since)
             return True
         return False
+
+    def _rank(self, line):
+        """What to compare: a score that is not a number is worse than any other."""
+        score = line[self.metric]
+        return (not math.isnan(score), score, -line["step"])
 
     def _keep(self, trainer):
         """Makes the weights the best ones, in a folder that is a model by itself."""

@@ -42,6 +42,8 @@ def make_trainer(frozen=-1):
 class Batches:
     """Endless made-up batches; a function of the step."""
 
+    num_records = 16
+
     def starting_at(self, step):
         def make(i):
             ids = tf.random.stateless_uniform([4, 6], [7, i], 0, 20, tf.int32)
@@ -206,3 +208,8 @@ def test_data_sets_are_told_apart():
     assert len(found) == 5
     copy = {name: arrays[name].copy(order="F") for name in reversed(arrays)}
     assert validation.fingerprint(copy) == validation.fingerprint(arrays)
+
+
+def test_a_score_that_is_no_number_is_never_the_best(tmp_path):
+    train(str(tmp_path), [float("nan"), 1.0, float("nan"), 0.5], 0, steps=6)
+    assert checkpoint.latest(tmp_path / "best").endswith("model.ckpt-4")
