@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import math
 import os
 import time
 
@@ -38,6 +39,10 @@ class TrainingLog:
             kept = [line for line in lines if json.loads(line)["step"] <= step]
             run_directory.write_text(self._path, "".join(kept))
 
+    def restart_clock(self):
+        """Leaves out what was done since the last line, such as saving."""
+        self._time = time.perf_counter()
+
     def write(self, step, means, examples, counted):
         """Writes one line.
 
@@ -65,8 +70,10 @@ class TrainingLog:
             values["model_flops_utilization"] = self._utilization(
                 counted["sequences"], counted["positions"], seconds
             )
+        # JSON has no NaN, which a mean of no updates is.
+        numbers = {n: v if math.isfinite(v) else None for n, v in values.items()}
         with open(self._path, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step, **values}) + "\n")
+            file.write(json.dumps({"step": step, **numbers}) + "\n")
         write_summaries(self._output_dir, step, values)
         self._show(step, values, seconds / steps * (self._num_train_steps - step))
 

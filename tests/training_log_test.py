@@ -25,6 +25,7 @@ def test_the_log_goes_to_a_file_and_to_tensorboard(tmp_path):
     first, second = read(tmp_path)
     assert (first["step"], first["loss"], first["skipped_updates"]) == (6, 2.0, 0)
     assert (second["step"], second["skipped_updates"]) == (8, 2)
+    assert second["loss"] is None
     for line in (first, second):
         ratio = line["tokens_per_second"] / line["examples_per_second"]
         assert ratio == pytest.approx(100 / 8)
@@ -52,5 +53,5 @@ def test_other_workers_keep_none(tmp_path):
     try:
         training_log.TrainingLog(tmp_path, 0, 10).write(2, MEANS, 8, COUNTED)
     finally:
-        run_directory.share(0)
+        run_directory.share(None)
     assert not list(tmp_path.iterdir())
