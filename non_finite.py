@@ -51,6 +51,11 @@ class Guard:
             return
         self._trainer.optimizer.step.assign_sub(1)
         self._trainer.save(self._output_dir)
+        if too_many:
+            raise ValueError(
+                f"{self._in_a_row} updates in a row were not finite; the last: {what}; "
+                "lower --learning_rate, or mend the data"
+            )
         raise ValueError(
             f"{what}; the state before it is saved: lower --learning_rate, mend the "
             "records, or leave such updates out by --non_finite=skip"
