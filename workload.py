@@ -5,6 +5,8 @@ import contextlib
 import tensorflow as tf
 
 import roof
+import run_directory
+import strategies
 from modeling import cost
 
 
@@ -36,30 +38,34 @@ def find(trainer, dataset, max_seq_length):
     )
 
 
-class Utilization:
-    """The share of the devices' rate of matrix products that a training reaches.
+def find_utilization(strategy, update):
+    """What tells how near the devices a training comes, or None.
 
-    The rate is measured when this is made, in some tenths of a second.
+    It measures their rate of matrix products, in some tenths of a second. On a TPU it
+    cannot, and only the first of several workers has a use for it.
 
     Args:
+        strategy: tf.distribute strategy.
         update: cost.Update.
+    Returns:
+        function of (sequences, positions, seconds): the share, from 0 to 1, that so
+        many sequences with so many positions together took of that rate.
     """
+    if strategies.is_tpu(strategy) or not run_directory.is_first():
+        return None
+    # Parts of one CPU share its rate; its machines, and GPUs, add up.
+    on_gpus = bool(tf.config.list_physical_devices("GPU"))
+    adds_up = on_gpus or strategies.is_cluster(strategy)
+    devices = update.num_devices if adds_up else 1
+    rate = roof.matmul_rate(update.precision) * devices
 
-    def __init__(self, update):
-        self._update = update
-        # Parts of one CPU share its rate.
-        devices = len(tf.config.list_physical_devices("GPU")) and update.num_devices
-        self.rate = roof.matmul_rate(update.precision) * max(1, devices)
-
-    def __call__(self, sequences, positions, seconds):
-        """Share from 0 to 1; of so many sequences with so many positions together."""
+    def utilization(sequences, positions, seconds):
         flops = cost.training_flops(
-            self._update.config,
-            sequences,
-            positions / sequences,
-            self._update.num_predictions,
+            update.config, sequences, positions / sequences, update.num_predictions
         )
-        return flops / seconds / self.rate
+        return flops / seconds / rate
+
+    return utilization
 
 
 @contextlib.contextmanager
