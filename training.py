@@ -17,7 +17,6 @@ from absl import logging
 import interruptions
 import non_finite
 import run_directory
-import strategies
 import trainer as trainer_lib
 import training_log
 import workload
@@ -51,7 +50,16 @@ class Settings:
 
     @classmethod
     def from_values(cls, values):
-        """Picks the settings out of a dict of flag name → value."""
+        """Picks the settings out of a dict of flag name → value.
+
+        Raises:
+            ValueError: two of them contradict each other.
+        """
+        if values["optimizer"] == "lamb" and values["bias_correction"]:
+            raise ValueError(
+                "--bias_correction is for --optimizer=adamw, as LAMB always corrects; "
+                "leave it out"
+            )
         names = [field.name for field in dataclasses.fields(cls)]
         return cls(**{name: values[name] for name in names})
 
@@ -202,8 +210,7 @@ def train(trainer, batches, plan, output_dir, validation=None):
         output_dir: str.
         validation: validation.Validation, asked after every checkpoint, may end it.
     Raises:
-        ValueError: an update is not finite (names it and its records), or another
-            worker is lost.
+        ValueError: an update is not finite (names it and its records).
     """
     step, target = trainer.step, plan.num_train_steps
     if target < 1:
@@ -229,18 +236,23 @@ def train(trainer, batches, plan, output_dir, validation=None):
         )
         return
     run_directory.begin_training(output_dir)
-    lost_workers_explained = strategies.lost_workers_explained(trainer.strategy)
-    with interruptions.noticed() as interruption, lost_workers_explained:
+    with interruptions.noticed() as interruption:
         _loop(trainer, batches, plan, output_dir, validation, interruption)
+        if interruption.signal:  # it came in the last update, or after it
+            sys.exit(interruption.status)
 
 
 def _loop(trainer, batches, plan, output_dir, validation, interruption):
     step = trainer.step
     dataset = batches.starting_at(step)
     work = workload.find(trainer, dataset, plan.max_seq_length)
-    logging.info("%s", cost.describe(work, plan.num_train_steps))
+    sequences = batches.num_records * (work.batch_size // plan.batch_size)
+    logging.info("%s", cost.describe(work, plan.num_train_steps, sequences))
     log = training_log.TrainingLog(
-        output_dir, step, plan.num_train_steps, workload.Utilization(work)
+        output_dir,
+        step,
+        plan.num_train_steps,
+        workload.find_utilization(trainer.strategy, work),
     )
     guard = non_finite.Guard(trainer, batches, plan.skip_non_finite, output_dir)
     iterator = iter(trainer.strategy.experimental_distribute_dataset(dataset))
@@ -263,6 +275,8 @@ def _loop(trainer, batches, plan, output_dir, validation, interruption):
             sys.exit(interruption.status)
         if save and validation and validation.after_checkpoint(trainer):
             return
+        if save:
+            log.restart_clock()
 
 
 _COUNTED = ("tokens", "positions", "sequences")  # added up, where others are averaged

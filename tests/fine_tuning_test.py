@@ -43,6 +43,10 @@ def values(golden, tmp_path):
 def test_settings_are_the_flags_of_their_names(values):
     settings = dataclasses.asdict(fine_tuning.Settings.from_values(values))
     assert settings == {k: v for k, v in values.items() if k != "a_flag_of_the_script"}
+    with pytest.raises(ValueError, match="--bias_correction is for --optimizer=adamw"):
+        fine_tuning.Settings.from_values(
+            {**values, "optimizer": "lamb", "bias_correction": True}
+        )
     del values["freeze_layers"]
     with pytest.raises(KeyError, match="freeze_layers"):
         fine_tuning.Settings.from_values(values)
@@ -79,7 +83,7 @@ def test_of_several_workers_only_the_first_claims_the_folder(values, tmp_path):
     try:
         fine_tuning.claim_folder(files, {"script": "run_x"}, values, labels=("a",))
     finally:
-        run_directory.share(0)
+        run_directory.share(None)
     assert not (tmp_path / "out").exists()
 
 

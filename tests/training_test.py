@@ -12,13 +12,17 @@ import pytest
 import tensorflow as tf
 
 import non_finite
+import strategies
+import trainer as trainer_lib
 import training
-from modeling import checkpoint
+from modeling import checkpoint, lamb, losses
 from tests import scripts, small_models, trainer_test
 
 
 class Batches:
     """One batch again and again, of which some updates see a spoiled one."""
+
+    num_records = 16
 
     def __init__(self, spoiled):
         batch = small_models.batch(trainer_test.CONFIG, 0, batch_size=4)
@@ -77,8 +81,59 @@ def test_too_many_in_a_row_end_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(non_finite, "MOST_SKIPPED", 3)
     plan = training.Plan(20, 20, batch_size=4, skip_non_finite=True)
     batches = Batches({2, 3, 4, 6, 7, 8, 9, 10})
-    with pytest.raises(ValueError, match="update 9 is not finite"):
+    with pytest.raises(
+        ValueError, match="^4 updates in a row .*update 9 is not finite"
+    ):
         training.train(trainer_test.make_trainer(), batches, plan, str(tmp_path))
+
+
+def test_settings_reach_the_trainer():
+    model = trainer_test.make_trainer().model
+    settings = training.Settings(
+        output_dir="",
+        init_checkpoint=None,
+        max_seq_length=8,
+        train_batch_size=8,
+        learning_rate=1.0,
+        optimizer="lamb",
+        bias_correction=False,
+        gradient_accumulation_steps=4,
+        jit_compile=True,
+        recompute=True,
+        non_finite="skip",
+        save_checkpoints_steps=3,
+        seed=5,
+    )
+    trainer = training.make_trainer(
+        strategies.make(), model, losses.CLASSIFICATION, lambda _: 1.0, settings
+    )
+    assert isinstance(trainer.optimizer, lamb.Lamb)
+    assert (trainer.micro_batches, trainer.seed) == (4, 5)
+    assert trainer.model.bert.recompute
+    parts = trainer_lib.Trainer(
+        strategies.make(), model, trainer.optimizer, losses.CLASSIFICATION, 5
+    )
+    assert type(trainer._gradients) is not type(parts._gradients)
+    plan = training.Plan.from_settings(7, settings)
+    assert plan == training.Plan(7, 3, 8, max_seq_length=8, skip_non_finite=True)
+
+
+def test_a_signal_in_the_last_update_still_ends_the_process(tmp_path):
+    """It is noticed too late for the loop, but not forgotten."""
+    trainer = trainer_test.make_trainer()
+    update = trainer.update
+
+    def last(iterator, asked):
+        if trainer.step == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(iterator, asked)
+
+    trainer.update = last
+    plan = training.Plan(2, 9, batch_size=4)
+    with pytest.raises(SystemExit) as stopped:
+        training.train(trainer, Batches({}), plan, str(tmp_path))
+    assert stopped.value.code == 143
+    assert checkpoint.latest(tmp_path).endswith("model.ckpt-2")
 
 
 FLAGS = {
