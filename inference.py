@@ -14,7 +14,7 @@ from data import features, tables
 from modeling import checkpoint
 
 BEST = "best"  # folder of the best checkpoint within the run's
-VALIDATION_FILE = "validation.jsonl"  # what --keep_best has compared, a line a step
+VALIDATION_FILE = "validation.jsonl"  # scores of held-out data, a line a step
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
@@ -69,8 +69,8 @@ def _in_order_of(output_dir, weights, path):
 def find_trained(output_dir, init_checkpoint=None):
     """What to evaluate: the best checkpoint of a run, else its latest, else...
 
-    Training that goes on without --keep_best makes the best checkpoint a thing of the
-    past: then it is the latest one.
+    Training that goes on without --keep_best, or that is interrupted between two
+    comparisons, makes the best checkpoint a thing of the past: then it is the latest.
 
     Args:
         output_dir: str, folder of the run.

@@ -19,7 +19,7 @@ class Lamb(optimization.AdamWeightDecay):
     and without the ratio. Algorithm 2 knows no exceptions; these, and the ratio of 1,
     are those of the authors' code (tensorflow_addons, where what does not decay is not
     adapted either). That code, like ours, has no bounds for ||w||, which the paper's
-    phi may set. ALBERT's LAMB leaves out the bias correction: `bias_correction=False`.
+    phi may set. ALBERT's LAMB leaves out the bias correction.
 
     Arguments and methods are those of AdamWeightDecay. The moments have other names, so
     that neither goes on from a checkpoint of the other.
