@@ -144,7 +144,7 @@ class Runner:
         return kept
 
     def _rows(self, arrays, batch_size, description):
-        transform = None if self._pad_to_max else padding.trim
+        transform = padding.trimming(self._pad_to_max)
         batches = batching.in_memory_evaluation_batches(arrays, batch_size, transform)
         rows = list(self._forward.rows(batches, description))
         return [self._join_windows(rows)] if "document_ids" in arrays else rows

@@ -210,7 +210,7 @@ def main():
 
 def training_batches(arrays):
     """Batches without needless padding, unless it is wanted."""
-    transform = None if FLAGS.pad_to_max else padding.trim
+    transform = padding.trimming(FLAGS.pad_to_max)
     return batching.InMemoryBatches(
         arrays, FLAGS.train_batch_size, FLAGS.seed, transform, FLAGS.length_buckets
     )

@@ -21,8 +21,6 @@ eval_predictions.conll: the file's columns, the tags in BIO, the predicted tags.
 the test file the same as test_results and test_predictions.conll, if it has tags.
 """
 
-import functools
-
 import common_flags
 
 import tensorflow as tf
@@ -176,10 +174,8 @@ def train(strategy, model, settings, arrays, checked):
 
 
 def trim():
-    """What cuts the columns of padding off a batch; None with --pad_to_max."""
-    if FLAGS.pad_to_max:
-        return None
-    return functools.partial(padding.trim, also=("label_ids", "label_mask"))
+    """What cuts the columns of padding off a batch, unless --pad_to_max is given."""
+    return padding.trimming(FLAGS.pad_to_max, also=("label_ids", "label_mask"))
 
 
 def measure(outputs, batch):

@@ -160,11 +160,6 @@ def answer_options():
     )
 
 
-def trim():
-    """What cuts the columns of padding off a batch; None with --pad_to_max."""
-    return None if FLAGS.pad_to_max else padding.trim
-
-
 def main():
     if FLAGS.question is not None:
         answer_one_question()
@@ -200,7 +195,9 @@ def main():
 
     def answer():
         """Answers with the weights that the model has now."""
-        batches = eval_windows.evaluation_batches(FLAGS.predict_batch_size, trim())
+        batches = eval_windows.evaluation_batches(
+            FLAGS.predict_batch_size, padding.trimming(FLAGS.pad_to_max)
+        )
         rows = forward.rows(batches, "answering")
         logits = (
             pair
@@ -237,7 +234,9 @@ def measure(outputs, _):
 
 def train(strategy, model, settings, windows, num_questions, checked):
     """Trains, or resumes; returns the number of updates done."""
-    batches = windows.training_batches(FLAGS.train_batch_size, FLAGS.seed, trim())
+    batches = windows.training_batches(
+        FLAGS.train_batch_size, FLAGS.seed, padding.trimming(FLAGS.pad_to_max)
+    )
     return fine_tuning.train(
         strategy,
         model,

@@ -61,11 +61,6 @@ def define_flags():
     )
 
 
-def trim():
-    """What cuts the columns of padding off a batch; None with --pad_to_max."""
-    return None if FLAGS.pad_to_max else padding.trim
-
-
 def read_sets(task, tokenizer):
     """{name: (examples, arrays)} of all that is needed, before anything is done."""
     sets = {}
@@ -124,7 +119,11 @@ def train(strategy, model, settings, data, checked):
     """Trains, or resumes; returns the number of updates done."""
     _, arrays = data
     batches = batching.InMemoryBatches(
-        arrays, FLAGS.train_batch_size, FLAGS.seed, trim(), FLAGS.length_buckets
+        arrays,
+        FLAGS.train_batch_size,
+        FLAGS.seed,
+        padding.trimming(FLAGS.pad_to_max),
+        FLAGS.length_buckets,
     )
     return fine_tuning.train(
         strategy,
@@ -150,7 +149,7 @@ def evaluate(forward, data):
     """Accuracy and loss on a labelled data set."""
     _, arrays = data
     batches = batching.in_memory_evaluation_batches(
-        arrays, FLAGS.eval_batch_size, trim()
+        arrays, FLAGS.eval_batch_size, padding.trimming(FLAGS.pad_to_max)
     )
     return metrics.scores(forward.rows(batches, "evaluating"), ["accuracy"])
 
@@ -159,7 +158,7 @@ def predict(forward, data):
     """Writes predictions.tsv: the choice and all probabilities of every example."""
     examples, arrays = data
     batches = batching.in_memory_evaluation_batches(
-        arrays, FLAGS.predict_batch_size, trim()
+        arrays, FLAGS.predict_batch_size, padding.trimming(FLAGS.pad_to_max)
     )
     rows = forward.rows(batches, "predicting")
     logits = np.concatenate([row["logits"] for row in rows])

@@ -4,7 +4,8 @@ B batch_size. Attention gives padding no weight, so what a model makes of a sequ
 does not depend on how far it is padded.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -31,6 +32,13 @@ def trim(batch: Batch, multiple: int = 8, also: Sequence[str] = ()) -> Batch:
     length = -(-tf.maximum(length, 1) // multiple) * multiple
     names = ("input_ids", "input_mask", "segment_ids", *also)
     return batch | {name: batch[name][..., :length] for name in names}
+
+
+def trimming(
+    pad_to_max: bool, also: Sequence[str] = ()
+) -> Callable[[Batch], Batch] | None:
+    """What to apply to every batch: `trim`, or nothing with --pad_to_max."""
+    return None if pad_to_max else functools.partial(trim, also=also)
 
 
 class LengthBuckets:

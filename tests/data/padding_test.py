@@ -157,3 +157,11 @@ def test_losses_of_trimmed_batches_are_those_of_padded_ones():
         assert batch["input_ids"].shape[1] == (8 if transform else 32)
     assert found[False].all()
     np.testing.assert_allclose(found[True], found[False], atol=1e-6)
+
+
+def test_batches_are_trimmed_unless_they_are_to_be_padded():
+    assert padding.trimming(pad_to_max=True) is None
+    mask = tf.constant([[1, 1, 0] + [0] * 13])
+    batch = {n: mask for n in ("input_ids", "input_mask", "segment_ids", "label_ids")}
+    trimmed = padding.trimming(False, also=["label_ids"])(batch)
+    assert {x.shape[1] for x in trimmed.values()} == {8}
