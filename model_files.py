@@ -7,7 +7,7 @@ import os
 import pathlib
 import shutil
 
-from data import classification, targets, tokenization
+from data import classification, filesystem, targets, tokenization
 from modeling import checkpoint, huggingface, huggingface_config, weight_shapes
 from modeling import config as config_lib
 
@@ -166,9 +166,7 @@ def check_output(folder, overwrite, source):
         ValueError: --output is no folder, or that of the input, or holds files and
             there is no --overwrite.
     """
-    if os.path.isfile(folder) or not folder:
-        what = "a file" if folder else "empty"
-        raise ValueError(f"--output={folder} is {what}; name a folder")
+    filesystem.check_folder("--output", folder)
     if os.path.realpath(folder) == os.path.realpath(folder_of(source)):
         raise ValueError(f"{folder} is the folder of --input; choose another --output")
     if os.path.isdir(folder) and os.listdir(folder) and not overwrite:

@@ -109,9 +109,7 @@ def claim(output_dir, identity, settings):
     """
     if not is_first():
         return
-    if os.path.isfile(output_dir) or not output_dir:
-        what = "a file" if output_dir else "empty"
-        raise ValueError(f"--output_dir={output_dir} is {what}; name a folder")
+    filesystem.check_folder("--output_dir", output_dir)
     os.makedirs(output_dir, exist_ok=True)
     _lock(output_dir)
     path = os.path.join(output_dir, IDENTITY_FILE)

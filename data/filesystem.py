@@ -66,6 +66,21 @@ def _expand_remote(pattern: str) -> list[str]:
     return [p for p in tf.io.gfile.glob(pattern) if not is_hidden(p)]
 
 
+def check_folder(flag: str, path: str) -> None:
+    """Refuses what cannot be the name of a folder to write to.
+
+    Args:
+        flag: that gave it, such as "--output_dir".
+        path: may be there or not.
+
+    Raises:
+        ValueError: it is empty, or a file.
+    """
+    if os.path.isfile(path) or not path:
+        what = "a file" if path else "empty"
+        raise ValueError(f"{flag}={path} is {what}; name a folder")
+
+
 def is_hidden(path: str) -> bool:
     """Whether a file's own name starts with a dot."""
     return os.path.basename(path).startswith(".")

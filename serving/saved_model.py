@@ -11,7 +11,7 @@ import shutil
 import tensorflow as tf
 from absl import logging
 
-from data import graph_tokenization, tokenization
+from data import filesystem, graph_tokenization, tokenization
 
 
 class TextServer(tf.Module):
@@ -52,9 +52,7 @@ def next_version(export_dir):
     Raises:
         ValueError: it is a file.
     """
-    if os.path.isfile(export_dir) or not export_dir:
-        what = "a file" if export_dir else "empty"
-        raise ValueError(f"--export_dir={export_dir} is {what}; name a folder")
+    filesystem.check_folder("--export_dir", export_dir)
     os.makedirs(export_dir, exist_ok=True)
     versions = [int(name) for name in os.listdir(export_dir) if name.isdecimal()]
     return os.path.join(export_dir, str(max(versions, default=0) + 1))
