@@ -6,17 +6,7 @@ from modeling import config as config_lib
 
 def make_config(setting):
     """The sizes as a BertConfig."""
-    return config_lib.BertConfig(
-        vocab_size=protocol.VOCAB_SIZE,
-        hidden_size=setting.hidden_size,
-        num_hidden_layers=setting.num_hidden_layers,
-        num_attention_heads=setting.num_attention_heads,
-        intermediate_size=setting.intermediate_size,
-        hidden_dropout_prob=protocol.DROPOUT,
-        attention_probs_dropout_prob=protocol.DROPOUT,
-        max_position_embeddings=protocol.MAX_POSITIONS,
-        type_vocab_size=2,
-    )
+    return config_lib.BertConfig(**setting.bert_config())
 
 
 def prepare(setting):

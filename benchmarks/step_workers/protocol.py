@@ -63,6 +63,20 @@ class Setting:
     def intermediate_size(self) -> int:
         return 4 * self.hidden_size
 
+    def bert_config(self) -> dict:
+        """What a BertConfig is made from, ours and that of transformers alike."""
+        return {
+            "vocab_size": VOCAB_SIZE,
+            "hidden_size": self.hidden_size,
+            "num_hidden_layers": self.num_hidden_layers,
+            "num_attention_heads": self.num_attention_heads,
+            "intermediate_size": self.intermediate_size,
+            "hidden_dropout_prob": DROPOUT,
+            "attention_probs_dropout_prob": DROPOUT,
+            "max_position_embeddings": MAX_POSITIONS,
+            "type_vocab_size": 2,
+        }
+
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
 

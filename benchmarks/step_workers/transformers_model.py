@@ -8,17 +8,7 @@ def prepare(setting):
     import torch
     import transformers
 
-    config = transformers.BertConfig(
-        vocab_size=protocol.VOCAB_SIZE,
-        hidden_size=setting.hidden_size,
-        num_hidden_layers=setting.num_hidden_layers,
-        num_attention_heads=setting.num_attention_heads,
-        intermediate_size=setting.intermediate_size,
-        hidden_dropout_prob=protocol.DROPOUT,
-        attention_probs_dropout_prob=protocol.DROPOUT,
-        max_position_embeddings=protocol.MAX_POSITIONS,
-        num_labels=2,
-    )
+    config = transformers.BertConfig(**setting.bert_config(), num_labels=2)
     torch.manual_seed(0)
     if setting.num_predictions:
         model = transformers.BertForPreTraining(config)
