@@ -83,15 +83,8 @@ class Fleet:
 )
 def test_kills_at_random_moments_change_no_bit(golden, tmp_path, kills, workers, more):
     flags = {
-        "do_train": True,
-        "input_file": golden / "tiny_tf1_runs/pretraining/*.tfrecord",
-        "bert_config_file": golden / "tiny_tf1/bert_config.json",
-        "max_seq_length": 64,
-        "max_predictions_per_seq": 10,
-        "train_batch_size": 8,
-        "learning_rate": 1e-3,
+        **scripts.short_pretraining(golden),
         "num_train_steps": STEPS,
-        "num_warmup_steps": 8,
         "save_checkpoints_steps": 7,
         **more,
     }

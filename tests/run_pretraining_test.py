@@ -59,19 +59,7 @@ def test_the_originals_output_folder_gives_its_results(golden, original_run, tmp
 
 @pytest.fixture
 def training_run(golden):
-    """Flags of a short training run with dropout and several epochs."""
-    return {
-        "do_train": True,
-        "input_file": golden / "tiny_tf1_runs/pretraining/*.tfrecord",
-        "bert_config_file": golden / "tiny_tf1/bert_config.json",
-        "max_seq_length": 64,
-        "max_predictions_per_seq": 10,
-        "train_batch_size": 8,
-        "learning_rate": 1e-3,
-        "num_train_steps": 80,
-        "num_warmup_steps": 8,
-        "save_checkpoints_steps": 3,
-    }
+    return scripts.short_pretraining(golden)
 
 
 def test_killed_three_times_it_ends_with_the_same_bits(training_run, tmp_path):

@@ -51,3 +51,19 @@ def read_results(path):
     """The `key = value` lines of a results file."""
     lines = path.read_text().splitlines()
     return {key: float(value) for key, _, value in (x.partition(" = ") for x in lines)}
+
+
+def short_pretraining(golden):
+    """Flags of run_pretraining.py: training with dropout, of several epochs."""
+    return {
+        "do_train": True,
+        "input_file": golden / "tiny_tf1_runs/pretraining/*.tfrecord",
+        "bert_config_file": golden / "tiny_tf1/bert_config.json",
+        "max_seq_length": 64,
+        "max_predictions_per_seq": 10,
+        "train_batch_size": 8,
+        "learning_rate": 1e-3,
+        "num_train_steps": 80,
+        "num_warmup_steps": 8,
+        "save_checkpoints_steps": 3,
+    }

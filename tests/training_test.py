@@ -136,24 +136,13 @@ def test_a_signal_in_the_last_update_still_ends_the_process(tmp_path):
     assert checkpoint.latest(tmp_path).endswith("model.ckpt-2")
 
 
-FLAGS = {
-    "max_seq_length": 64,
-    "max_predictions_per_seq": 10,
-    "train_batch_size": 8,
-    "do_train": True,
-    "num_train_steps": 400,
-    "num_warmup_steps": 10,
-    "save_checkpoints_steps": 100,
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(golden, tmp_path, number):
     flags = {
-        **FLAGS,
-        "input_file": golden / "tiny_tf1_runs/pretraining/a.tfrecord",
-        "bert_config_file": golden / "tiny_tf1/bert_config.json",
+        **scripts.short_pretraining(golden),
+        "num_train_steps": 400,
+        "save_checkpoints_steps": 100,
     }
     scripts.succeed("run_pretraining.py", **flags, output_dir=tmp_path / "whole")
     broken = tmp_path / "broken"
