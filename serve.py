@@ -1,0 +1,95 @@
+"""Serves SavedModels over TensorFlow Serving's REST API and gRPC.
+
+    pip install -r requirements-serving.txt
+    python serve.py --model=mrpc=exports/mrpc
+    curl -d '{"instances": ["Where is my card?"]}' \\
+        http://127.0.0.1:8501/v1/models/mrpc:predict
+
+--model may be repeated. The highest version in a model's folder is served, and newer
+ones as they appear. Clients written for TensorFlow Serving work unchanged. There is no
+encryption and no password: what --host opens to a network, others have to guard.
+/healthz and /metrics (Prometheus) are on the REST port. SIGTERM and Ctrl-C stop the
+server after it has answered what it accepted.
+"""
+
+import asyncio
+import os
+import signal
+
+import common_flags
+
+from absl import flags, logging
+
+FLAGS = flags.FLAGS
+
+
+def define_flags():
+    flags.DEFINE_multi_string(
+        "model",
+        None,
+        "NAME=FOLDER; FOLDER is a SavedModel or holds numbered ones, as "
+        "export_saved_model.py writes them. May be repeated.",
+        required=True,
+    )
+    flags.DEFINE_string(
+        "host", "127.0.0.1", "Address to listen on: 0.0.0.0 for all of this machine's."
+    )
+    flags.DEFINE_integer("rest_port", 8501, "0 for any that is free.", 0, 65535)
+    flags.DEFINE_integer("grpc_port", 8500, "0 for any that is free.", 0, 65535)
+    flags.DEFINE_integer(
+        "max_batch_size", 32, "Items of requests that run as one; 1 joins none.", 1
+    )
+    flags.DEFINE_float(
+        "batch_timeout_ms",
+        0.0,
+        "How long a request waits for others to join it, while a thread is free.",
+        0.0,
+    )
+    flags.DEFINE_integer("num_threads", 1, "Runs of models at the same time.", 1)
+    flags.DEFINE_integer(
+        "max_queue", 128, "Requests that may wait; further ones are refused.", 1
+    )
+    flags.DEFINE_integer("max_items", 256, "Items of a request.", 1)
+    flags.DEFINE_integer("max_body_bytes", 4 << 20, "Bytes of a request.", 1)
+    flags.DEFINE_float("timeout_s", 30.0, "Seconds for an answer.", 0.001)
+    flags.DEFINE_float(
+        "client_timeout_s",
+        30.0,
+        "Seconds for a client to send its headers, and then its body, over HTTP.",
+        0.001,
+    )
+    flags.DEFINE_float(
+        "grace_s", 30.0, "Seconds for what was accepted when the server stops.", 0.0
+    )
+    flags.DEFINE_float(
+        "poll_s", 1.0, "Seconds between two looks for new versions; 0 for none.", 0.0
+    )
+
+
+def main():
+    try:
+        from server import repository, service
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"serve.py needs {error.name}; run pip install -r requirements-serving.txt"
+        ) from None
+    values = common_flags.values()
+    models = repository.parse(values.pop("model"))
+    is_done = asyncio.run(serve(service.Service(service.Settings(models, **values))))
+    if not is_done:
+        logging.flush()
+        os._exit(0)  # The interpreter would wait for a model that still runs.
+
+
+async def serve(server):
+    """Runs a service.Service until a signal; returns whether it answered all."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    await server.start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()
+    return await server.stop()
+
+
+if __name__ == "__main__":
+    common_flags.run(main, define_flags)

@@ -1,0 +1,106 @@
+"""What REST and gRPC share: from a model's name to the outputs."""
+
+import asyncio
+import dataclasses
+
+from server import errors, examples, messages, signatures, versions
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What a request asks for.
+
+    Attributes:
+        model: str.
+        version: int, None for the one that is served.
+        signature: str, "" for the default one.
+    """
+
+    model: str
+    version: int | None = None
+    signature: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What a model gave.
+
+    Attributes:
+        version: versions.Version.
+        signature: signatures.Signature.
+        outputs: dict of name → np.ndarray.
+    """
+
+    version: versions.Version
+    signature: signatures.Signature
+    outputs: dict
+
+
+class Inference:
+    """Answers requests of any protocol.
+
+    Args:
+        repository: repository.Repository.
+        batcher: batching.Batcher.
+        max_items: int, of a request.
+        timeout_s: float, from the request to the outputs.
+    """
+
+    def __init__(self, repository, batcher, max_items, timeout_s):
+        self.repository = repository
+        self._batcher, self._max_items, self._timeout_s = batcher, max_items, timeout_s
+
+    async def predict(self, target, read):
+        """Runs a signature on the inputs of a request.
+
+        Args:
+            target: Target.
+            read: function of the signatures.Signature, gives the inputs.
+        Returns:
+            Answer.
+        Raises:
+            errors.RequestError: the request is wrong, or there is no answer in time.
+        """
+        return await self._run(target, signatures.PREDICT, read)
+
+    async def classify(self, target, rows):
+        """Classes of each example.
+
+        Args:
+            target: Target.
+            rows: list of tf.train.Example.
+        Returns:
+            (Answer, list of lists of (str, float)).
+        Raises:
+            errors.RequestError: as `predict`.
+        """
+        answer = await self._run_examples(target, signatures.CLASSIFY, rows)
+        return answer, examples.classes(answer.outputs, len(rows))
+
+    async def regress(self, target, rows):
+        """(Answer, list of float), a number for each example; else as `classify`."""
+        answer = await self._run_examples(target, signatures.REGRESS, rows)
+        return answer, examples.numbers(answer.outputs, len(rows))
+
+    async def _run_examples(self, target, method, rows):
+        return await self._run(
+            target, method, lambda s: messages.example_inputs(rows, s)
+        )
+
+    async def _run(self, target, method, read):
+        version = self.repository.find(target.model, target.version)
+        signature = version.signature(target.signature, method)
+        inputs = read(signature)
+        num_items = signature.check(inputs)
+        if num_items > self._max_items:
+            raise errors.invalid(
+                f"the request has {num_items} items, at most {self._max_items} are "
+                "allowed; send several requests"
+            )
+        with version.in_use():
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    outputs = await self._batcher.run(signature, inputs, num_items)
+            except TimeoutError:
+                raise errors.too_slow(self._timeout_s) from None
+        return Answer(version, signature, outputs)

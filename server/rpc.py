@@ -1,0 +1,176 @@
+"""TensorFlow Serving's gRPC: PredictionService and ModelService."""
+
+import asyncio
+import contextlib
+import logging as python_logging
+import time
+
+import grpc
+from absl import logging
+from tensorflow_serving.apis import (
+    classification_pb2,
+    inference_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+    regression_pb2,
+)
+
+from server import errors, examples, inference, messages, metadata, signatures
+
+
+class _Calls:
+    """Errors as status codes, and all calls counted.
+
+    Args:
+        service: inference.Inference.
+        monitor: monitoring.Monitor.
+    """
+
+    def __init__(self, service, monitor):
+        self._inference, self._monitor = service, monitor
+
+    @contextlib.asynccontextmanager
+    async def _call(self, method, context):
+        started, code = time.perf_counter(), grpc.StatusCode.UNKNOWN
+        try:
+            yield
+            code = grpc.StatusCode.OK
+        except asyncio.CancelledError:
+            code = grpc.StatusCode.CANCELLED
+            raise
+        except errors.RequestError as error:
+            code = error.code
+            await context.abort(error.code, error.sentence)
+        except Exception:
+            logging.exception("%s failed", method)
+            await context.abort(grpc.StatusCode.INTERNAL, "the server failed")
+        finally:
+            seconds = time.perf_counter() - started
+            self._monitor.answered("grpc", method, code.name, seconds)
+
+
+class PredictionService(_Calls, prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Predict, Classify, Regress, MultiInference and GetModelMetadata."""
+
+    async def Predict(self, request, context):
+        async with self._call("predict", context):
+            answer = await self._inference.predict(
+                _target(request.model_spec), lambda s: messages.inputs(request, s)
+            )
+            wanted = list(request.output_filter) or list(answer.outputs)
+            unknown = [name for name in wanted if name not in answer.outputs]
+            if unknown:
+                raise errors.invalid(
+                    f"signature {answer.signature.name} has no output "
+                    f"{errors.quoted(unknown[0])}"
+                )
+            response = predict_pb2.PredictResponse()
+            _fill(response.model_spec, answer)
+            for name in wanted:
+                tensor = messages.to_tensor(
+                    answer.outputs[name], answer.signature.outputs[name].dtype
+                )
+                response.outputs[name].CopyFrom(tensor)
+            return response
+
+    async def Classify(self, request, context):
+        async with self._call("classify", context):
+            response = classification_pb2.ClassificationResponse()
+            await self._classify(_target(request.model_spec), request.input, response)
+            return response
+
+    async def Regress(self, request, context):
+        async with self._call("regress", context):
+            response = regression_pb2.RegressionResponse()
+            await self._regress(_target(request.model_spec), request.input, response)
+            return response
+
+    async def MultiInference(self, request, context):
+        async with self._call("multi_inference", context):
+            response = inference_pb2.MultiInferenceResponse()
+            for task in request.tasks:
+                result, target = response.results.add(), _target(task.model_spec)
+                if task.method_name == signatures.CLASSIFY:
+                    fill, part = self._classify, result.classification_result
+                elif task.method_name == signatures.REGRESS:
+                    fill, part = self._regress, result.regression_result
+                else:
+                    raise errors.invalid(
+                        f"method_name must be {signatures.CLASSIFY} or "
+                        f"{signatures.REGRESS}"
+                    )
+                await fill(target, request.input, _Result(result.model_spec, part))
+            return response
+
+    async def GetModelMetadata(self, request, context):
+        async with self._call("metadata", context):
+            target = _target(request.model_spec)
+            version = self._inference.repository.find(target.model, target.version)
+            return metadata.response(version, request.metadata_field)
+
+    async def _classify(self, target, message, response):
+        rows = examples.from_message(message)
+        answer, found = await self._inference.classify(target, rows)
+        for labels in found:
+            classes = response.result.classifications.add().classes
+            for label, score in labels:
+                classes.add(label=label, score=score)
+        _fill(response.model_spec, answer)
+
+    async def _regress(self, target, message, response):
+        rows = examples.from_message(message)
+        answer, found = await self._inference.regress(target, rows)
+        for value in found:
+            response.result.regressions.add(value=value)
+        _fill(response.model_spec, answer)
+
+
+class _Result:
+    """The result of a task, with the names of a whole response."""
+
+    def __init__(self, model_spec, result):
+        self.model_spec, self.result = model_spec, result
+
+
+class ModelService(_Calls, model_service_pb2_grpc.ModelServiceServicer):
+    """GetModelStatus."""
+
+    async def GetModelStatus(self, request, context):
+        async with self._call("status", context):
+            target = _target(request.model_spec)
+            return metadata.status(
+                self._inference.repository, target.model, target.version
+            )
+
+
+def _target(spec):
+    """The inference.Target of a ModelSpec."""
+    if spec.WhichOneof("version_choice") == "version_label":
+        raise errors.invalid("versions have no labels here; give a number or none")
+    number = spec.version.value if spec.HasField("version") else None
+    return inference.Target(spec.name, number, spec.signature_name)
+
+
+def _fill(spec, answer):
+    """Says in a ModelSpec what answered."""
+    spec.name, spec.version.value = answer.version.model_name, answer.version.number
+    spec.signature_name = answer.signature.name
+
+
+def add_to(grpc_server, service, monitor):
+    """Adds both services to a grpc.aio server.
+
+    Args:
+        grpc_server: grpc.aio.Server.
+        service: inference.Inference.
+        monitor: monitoring.Monitor.
+    """
+    # A traceback for each message that is none: `_Calls` logs what matters.
+    python_logging.getLogger("grpc._cython.cygrpc").setLevel(python_logging.CRITICAL)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        PredictionService(service, monitor), grpc_server
+    )
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(
+        ModelService(service, monitor), grpc_server
+    )
