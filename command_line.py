@@ -147,3 +147,20 @@ def define_text():
         True,
         "Lower-case and strip accents: True for uncased models, False for cased ones.",
     )
+
+
+def parse_layers(text, num_layers):
+    """The numbers in --layers; ValueError if there is no such layer."""
+    try:
+        layers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--layers must be numbers separated by commas, got {text!r}"
+        ) from None
+    for layer in layers:
+        if not -num_layers <= layer < num_layers:
+            raise ValueError(
+                f"--layers names layer {layer}, but the model has {num_layers}: 0 to "
+                f"{num_layers - 1} from the first, or -1 to -{num_layers} from the last"
+            )
+    return layers

@@ -1,33 +1,127 @@
-"""Exports a fine-tuned model as a SavedModel that takes raw text.
+"""Exports a model as a SavedModel that takes raw text.
 
     python export_saved_model.py --model_dir=mrpc --export_dir=exports/mrpc
 
 --model_dir is the output folder of run_classifier.py, run_squad.py, run_ner.py or
-run_swag.py, which take --do_export too. Writes --export_dir/1 or the next number
-(TensorFlow Serving loads the highest). The exporter loads what it wrote and compares it
-with the model in memory, from text and from ids, before it says done.
+run_swag.py, which take --do_export too. Of a model that was not fine-tuned, such as one
+of run_pretraining.py or a Hugging Face folder, --head says what to make:
+
+    python export_saved_model.py --init_checkpoint=all-MiniLM-L6-v2 \\
+        --head=sentence_vectors --pooling=mean --normalize --export_dir=exports/vectors
+    python export_saved_model.py --init_checkpoint=pretrained --vocab_file=vocab.txt \\
+        --head=masked_words --export_dir=exports/words
+
+Writes --export_dir/1 or the next number (TensorFlow Serving loads the highest). The
+exporter loads what it wrote and compares it with the model in memory, from text and
+from ids, before it says done.
 """
 
 import common_flags
 
 from absl import flags
 
+import command_line
 import exporting
+import inference
+import model_card
+import model_files
+from modeling import models, pooling
+from serving import masked_words, sentence_vectors
 
 FLAGS = flags.FLAGS
 
 
 def define_flags():
-    flags.DEFINE_string(
-        "model_dir", None, "Output folder of a fine-tuning script.", required=True
-    )
+    flags.DEFINE_string("model_dir", None, "Output folder of a fine-tuning script.")
     flags.DEFINE_string(
         "export_dir", None, "Folder of the versions of this model.", required=True
     )
+    flags.DEFINE_enum(
+        "head",
+        None,
+        ["sentence_vectors", "masked_words"],
+        "With --init_checkpoint: a vector for each text, or words for each [MASK].",
+    )
+    common_flags.define_model()
+    common_flags.define_text()
+    flags.DEFINE_integer("max_seq_length", 128, "Tokens of a text; more are cut.", 3)
+    flags.DEFINE_string(
+        "layers",
+        "-1",
+        "Of sentence_vectors: encoder layers, separated by commas, side by side in the "
+        "vector; 0 is the first, -1 the last.",
+    )
+    flags.DEFINE_enum(
+        "pooling",
+        "mean",
+        list(pooling.POOLINGS),
+        "Of sentence_vectors: the vector of [CLS], or the mean or maximum over tokens.",
+    )
+    flags.DEFINE_bool(
+        "normalize", False, "Of sentence_vectors: divide each vector by its length."
+    )
+    flags.DEFINE_integer(
+        "top_k", 5, "Of masked_words: so many words for each [MASK].", 1
+    )
+
+
+def export_head():
+    """Writes what --head makes of --init_checkpoint."""
+    model_files.check_case(FLAGS.do_lower_case, FLAGS.init_checkpoint)
+    config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
+    vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
+    model_files.check(config, FLAGS.max_seq_length, vocab_file)
+    text = (vocab_file, FLAGS.do_lower_case, FLAGS.max_seq_length)
+    names = ["head", "do_lower_case", "max_seq_length"]
+    if FLAGS.head == "sentence_vectors":
+        layers = command_line.parse_layers(FLAGS.layers, config.num_hidden_layers)
+        pool = sentence_vectors.pooled(layers, FLAGS.pooling, FLAGS.normalize)
+        model = models.BertModel(config)
+        inference.load(model, FLAGS.init_checkpoint)
+        server = sentence_vectors.SentenceVectors(model, *text, pool)
+        names += ["layers", "pooling", "normalize"]
+    else:
+        server = masked_words.MaskedWords(masked_lm(config), *text, FLAGS.top_k)
+        names += ["top_k"]
+    about = {"init_checkpoint": model_card.short_path(FLAGS.init_checkpoint)}
+    about |= {name: FLAGS[name].value for name in names}
+    about = {"Model": about, "Sizes": config.to_dict()}
+    exporting.write(server, FLAGS.export_dir, about)
+
+
+def masked_lm(config):
+    """The masked language model of --init_checkpoint."""
+    if FLAGS.top_k > config.vocab_size:
+        raise ValueError(
+            f"--top_k is {FLAGS.top_k}, but the vocabulary of the model has only "
+            f"{config.vocab_size} entries"
+        )
+    model = models.BertForPretraining(config)
+    report = inference.load(model, FLAGS.init_checkpoint)
+    fresh = [name for name in report.fresh if name.startswith("cls/predictions/")]
+    if fresh:
+        raise ValueError(
+            f"{FLAGS.init_checkpoint} is no masked language model: {', '.join(fresh)} "
+            "not in it; give the checkpoint of a pre-training"
+        )
+    return model
 
 
 def main():
-    exporting.export(FLAGS.model_dir, FLAGS.export_dir)
+    if bool(FLAGS.model_dir) == bool(FLAGS.init_checkpoint):
+        raise ValueError(
+            "give either --model_dir, the output folder of a fine-tuning script, or "
+            "--init_checkpoint with --head"
+        )
+    if bool(FLAGS.init_checkpoint) != bool(FLAGS.head):
+        raise ValueError(
+            "--head is for --init_checkpoint, which needs it: "
+            "--head=sentence_vectors or --head=masked_words"
+        )
+    if FLAGS.model_dir:
+        exporting.export(FLAGS.model_dir, FLAGS.export_dir)
+    else:
+        export_head()
 
 
 if __name__ == "__main__":

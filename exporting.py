@@ -1,17 +1,21 @@
 """The model in the folder of a run as a SavedModel that takes strings."""
 
+import os
+import pathlib
+
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
 import choosing
+import model_card
 import question_answering
 import run_directory
 import runs
 import text_classification
 import word_tagging
-from data import targets
-from serving import classification, multiple_choice, saved_model, tagging
+from data import filesystem, targets
+from serving import classification, multiple_choice, saved_model, tagging, warm_up
 from serving import question_answering as serving_question_answering
 
 TOLERANCE = 1e-5  # difference of a logit, or relative to it where it is above 1
@@ -20,13 +24,27 @@ TOLERANCE = 1e-5  # difference of a logit, or relative to it where it is above 1
 CLASSIFIERS = {
     targets.Kind.CLASS: classification.TextClassifier,
     targets.Kind.MULTI_LABEL: classification.TextTagger,
-    targets.Kind.NUMBER: classification.TextRegressor,
 }
 # What serves a model that chooses, by the task it was trained on.
 CHOOSERS = {
     "swag": multiple_choice.SwagChooser,
     "arct": multiple_choice.ArctChooser,
 }
+# Beside the versions, for a person to change.
+BATCHING_FILE = "batching_parameters.txt"
+BATCHING = """\
+# tensorflow_model_server --enable_batching --batching_parameters_file=THIS_FILE
+#
+# Values to start from: measure with your requests. Texts of any lengths share a batch,
+# since the graph pads them to the longest. What clients give as rows (ids, words of a
+# sentence, choices) does so only with as many columns: pad_variable_length_inputs must
+# stay off, as it fills rows up with their first value, which is no padding here.
+max_batch_size { value: 32 }
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 100 }
+"""
+
+_LINE_ENDS = str.maketrans("\r\n", "  ")
 
 
 def _classifier(model_dir):
@@ -36,13 +54,12 @@ def _classifier(model_dir):
             "the run read long texts in windows; the export cuts them after %d tokens",
             run.max_seq_length,
         )
-    return CLASSIFIERS[targets.Kind(run.identity["label_type"])](
-        text_classification.load_model(run),
-        run.labels,
-        run.vocab_file,
-        run.do_lower_case,
-        run.max_seq_length,
-    )
+    model = text_classification.load_model(run)
+    text = (run.vocab_file, run.do_lower_case, run.max_seq_length)
+    kind = targets.Kind(run.identity["label_type"])
+    if kind is targets.Kind.NUMBER:
+        return classification.TextRegressor(model, *text)
+    return CLASSIFIERS[kind](model, run.labels, *text)
 
 
 def _question_answering(model_dir):
@@ -74,9 +91,7 @@ def _chooser(model_dir):
     )
 
 
-# By the script that made the folder: function of the folder, giving the server, a
-# tf.Module for `saved_model.save`. Its `differences` compares the signatures of what
-# was written with the model in memory, by way of our Python code, and yields floats.
+# By the script that made the folder: function of the folder, giving the server.
 SERVERS = {
     "run_classifier": _classifier,
     "run_ner": _tagger,
@@ -86,7 +101,7 @@ SERVERS = {
 
 
 def export(model_dir, export_dir):
-    """Writes the next version of a model, compared with the one in memory.
+    """Writes the next version of a fine-tuned model.
 
     Args:
         model_dir: str, output folder of a fine-tuning script.
@@ -94,28 +109,77 @@ def export(model_dir, export_dir):
     Returns:
         str, the path that was written.
     Raises:
-        ValueError: the folder is not of such a script, or holds no weights; or what was
-            written differs from the model by more than TOLERANCE, and was removed.
+        ValueError: the folder is not of such a script, or holds no weights; and what
+            `write` raises.
     """
     script = run_directory.read_script(model_dir)
     if script not in SERVERS:
         raise ValueError(
             f"{model_dir} is of {script}, which has no export; the scripts that have "
-            f"are {', '.join(sorted(SERVERS))}"
+            f"are {', '.join(sorted(SERVERS))}; of others give --init_checkpoint and "
+            "--head"
         )
     server = SERVERS[script](model_dir)
-    path = saved_model.next_version(export_dir)
+    return write(server, export_dir, model_card.of_run(model_dir, script))
 
-    def check(unfinished):
-        signatures = tf.saved_model.load(unfinished).signatures
+
+def write(server, export_dir, about):
+    """Writes the next version of a model, compared with the one in memory.
+
+    Args:
+        server: saved_model.Server.
+        export_dir: str, folder of the versions of this model.
+        about: dict, sections of the model card, see `model_card.text`.
+    Returns:
+        str, the path that was written.
+    Raises:
+        ValueError: what was written differs from the model by more than TOLERANCE,
+            and was removed.
+    """
+    name = os.path.basename(os.path.abspath(export_dir))
+
+    def finish(unfinished):
+        signatures = dict(tf.saved_model.load(unfinished).signatures)
         worst = np.max(list(server.differences(signatures)))
         if not worst <= TOLERANCE:  # nor if it is NaN
             raise ValueError(
                 f"the export differs from the model by {worst:.3g} in a logit, at most "
-                f"{TOLERANCE:g} is allowed; nothing was written to {path}"
+                f"{TOLERANCE:g} is allowed; nothing was written to {export_dir}"
             )
-        logging.info("largest difference from the model in memory: %.3g", worst)
+        logging.info(
+            "signatures %s; largest difference from the model in memory: %.3g",
+            ", ".join(sorted(signatures)),
+            worst,
+        )
+        compared = {"largest difference from the model in memory": f"{worst:.3g}"}
+        card = model_card.text(
+            name,
+            {**about, "Comparison": compared},
+            server.label_names,
+            signatures,
+            server.METHODS,
+        )
+        _add_files(pathlib.Path(unfinished), card, server.label_names)
+        try:
+            warm_up.write(unfinished, name, signatures, server.METHODS)
+        except ImportError:
+            logging.info(
+                "without requests to warm up: they need requirements-serving.txt"
+            )
 
-    saved_model.save(server, path, check)
-    logging.info("wrote %s with signatures %s", path, ", ".join(server.SIGNATURES))
+    path = saved_model.save(server, export_dir, finish)
+    batching = os.path.join(export_dir, BATCHING_FILE)
+    if not os.path.exists(batching):
+        with filesystem.replacing(batching) as file:
+            file.write(BATCHING.encode())
+    logging.info("wrote %s", path)
     return path
+
+
+def _add_files(folder, card, labels):
+    """Writes what is for people, and labels for clients of the ids."""
+    (folder / "model_card.md").write_text(card, encoding="utf-8")
+    if labels:
+        (folder / "assets").mkdir(exist_ok=True)
+        lines = [f"{label.translate(_LINE_ENDS)}\n" for label in labels]
+        (folder / "assets/labels.txt").write_text("".join(lines), encoding="utf-8")

@@ -79,23 +79,6 @@ def check_output(path, pooled):
         )
 
 
-def parse_layers(text, num_layers):
-    """The numbers in --layers; ValueError if there is no such layer."""
-    try:
-        layers = [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(
-            f"--layers must be numbers separated by commas, got {text!r}"
-        ) from None
-    for layer in layers:
-        if not -num_layers <= layer < num_layers:
-            raise ValueError(
-                f"--layers names layer {layer}, but the model has {num_layers}: 0 to "
-                f"{num_layers - 1} from the first, or -1 to -{num_layers} from the last"
-            )
-    return layers
-
-
 def main():
     check_output(FLAGS.output_file, FLAGS.pooling is not None)
     if FLAGS.distribution_strategy == "multi_worker":
@@ -109,7 +92,7 @@ def main():
     config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
     vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
     model_files.check(config, FLAGS.max_seq_length, vocab_file)
-    layers = parse_layers(FLAGS.layers, config.num_hidden_layers)
+    layers = command_line.parse_layers(FLAGS.layers, config.num_hidden_layers)
     tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
     num_lines = extraction.count_lines(FLAGS.input_file)
     with strategy.scope():

@@ -2,134 +2,96 @@
 
 import tensorflow as tf
 
-from data import classification, features
 from modeling import losses
-from serving import parity, saved_model
+from serving import parity, saved_model, text_pairs
+
+_EXAMPLES = [tf.TensorSpec([None], tf.string, "inputs")]
 
 
-class _TextModel(saved_model.TextServer):
-    """Signatures of a model that gives logits for texts.
+class _Classifier(text_pairs.TextPairServer):
+    """Its signatures, and one more for TensorFlow Serving's Classify.
 
-    serving_default: text, string [batch].
-    pair: text and text_pair, string [batch].
-    ids: input_ids, input_mask and segment_ids, int32 [batch, seq_length].
+    classify: inputs, string [batch], tf.train.Examples with the features text and, if
+        it is a pair, text_pair. Gives classes, string, and scores, float32, [batch,
+        labels], of all labels in the order of the model's.
 
     Args:
         model: models.BertForSequenceClassification.
         labels: sequence of str.
-        vocab_file: str, becomes an asset.
-        do_lower_case: bool.
-        max_seq_length: int; longer texts are cut as in training, shorter ones are
-            padded to the longest of their batch only.
+        vocab_file, do_lower_case, max_seq_length: as of saved_model.TextServer.
     """
 
-    SIGNATURES = ("serving_default", "pair", "ids")
+    SIGNATURES = (*text_pairs.TextPairServer.SIGNATURES, "classify")
+    METHODS = {"classify": saved_model.CLASSIFY}
 
     def __init__(self, model, labels, vocab_file, do_lower_case, max_seq_length):
         super().__init__(model, vocab_file, do_lower_case, max_seq_length)
-        self.labels = tf.constant(list(labels), tf.string)
-
-    def outputs(self, logits):
-        """dict of what the signatures give for logits, [batch, outputs]."""
-        raise NotImplementedError
-
-    def _answer(self, batch):
-        return self.outputs(self.model(batch, training=False)["logits"])
+        self.label_names = tuple(labels)
+        self.labels = tf.constant(self.label_names, tf.string)
 
     # No autograph: it has nothing to do in these, and takes its time.
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, "text")], autograph=False
-    )
-    def serving_default(self, text):
-        ids = self.tokenizer(text)
-        return self._answer(self.tokenizer.pack(ids, None, self.max_seq_length))
+    @tf.function(input_signature=_EXAMPLES, autograph=False)
+    def classify(self, inputs):
+        scores = self._of_examples(inputs)["probabilities"]
+        return {"classes": self._all_labels(scores), "scores": scores}
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "text"),
-            tf.TensorSpec([None], tf.string, "text_pair"),
-        ],
-        autograph=False,
-    )
-    def pair(self, text, text_pair):
-        ids_a, ids_b = self.tokenizer(text), self.tokenizer(text_pair)
-        return self._answer(self.tokenizer.pack(ids_a, ids_b, self.max_seq_length))
+    def _all_labels(self, scores):
+        """string [batch, labels]."""
+        return tf.tile(self.labels[tf.newaxis], [tf.shape(scores)[0], 1])
 
-    @tf.function(
-        input_signature=saved_model.ids_signature(2),
-        autograph=False,
-    )
-    def ids(self, input_ids, input_mask, segment_ids):
-        return self._answer(
-            {
-                "input_ids": input_ids,
-                "input_mask": input_mask,
-                "segment_ids": segment_ids,
-            }
-        )
-
-    def differences(self, signatures):
-        """Yields how far an export's logits are from the model's and our Python code's.
-
-        Args:
-            signatures: those of a SavedModel of this module that was loaded.
-        """
-        texts = parity.TEXTS
-        for text, expected in zip(texts, self._python_logits(texts), strict=True):
-            actual = signatures["serving_default"](text=tf.constant([text]))
-            yield parity.difference(actual["logits"], [expected])
-        for text in texts:
-            actual = signatures["pair"](
-                text=tf.fill([len(texts)], text), text_pair=tf.constant(texts)
-            )
-            expected = self._python_logits([text] * len(texts), texts)
-            yield parity.difference(actual["logits"], expected)
-        yield from parity.differences_of_ids(
-            signatures["ids"], self.model, self.max_seq_length
-        )
-
-    def _python_logits(self, texts, others=None):
-        """The model's, [texts, outputs], without the tokenizer of the graph."""
-        examples = [
-            classification.InputExample("", text, others and others[i])
-            for i, text in enumerate(texts)
-        ]
-        arrays = features.features_to_arrays(
-            examples, (), self.max_seq_length, self._python_tokenizer
-        )
-        return self.model(arrays, training=False)["logits"].numpy()
+    def _differences_of_examples(self, actual, results):
+        scores = self.outputs(results)["probabilities"]
+        yield parity.difference(actual["scores"], scores)
+        yield parity.mismatch(actual["classes"], self._all_labels(scores))
 
 
-class TextClassifier(_TextModel):
+class TextClassifier(_Classifier):
     """Gives label and score, [batch], probabilities and logits, [batch, labels]."""
 
-    def outputs(self, logits):
-        probabilities = losses.softmax(logits)
+    def outputs(self, results):
+        probabilities = losses.softmax(results["logits"])
         return {
-            "label": tf.gather(self.labels, tf.argmax(logits, axis=-1)),
+            "label": tf.gather(self.labels, tf.argmax(results["logits"], axis=-1)),
             "score": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
-            "logits": logits,
+            **results,
         }
 
 
-class TextTagger(_TextModel):
+class TextTagger(_Classifier):
     """Of several labels: gives labels, the names of all, with probabilities and logits.
 
     All are [batch, labels]; those of probability 0.5 or more apply.
     """
 
-    def outputs(self, logits):
-        rows = tf.shape(logits)[0]
+    def outputs(self, results):
         return {
-            "labels": tf.tile(self.labels[tf.newaxis], [rows, 1]),
-            "probabilities": losses.sigmoid(logits),
-            "logits": logits,
+            "labels": self._all_labels(results["logits"]),
+            "probabilities": losses.sigmoid(results["logits"]),
+            **results,
         }
 
 
-class TextRegressor(_TextModel):
-    """Gives value, [batch], a number, and the same as logits, [batch, 1]."""
+class TextRegressor(text_pairs.TextPairServer):
+    """Gives value, [batch], a number, and the same as logits, [batch, 1].
 
-    def outputs(self, logits):
-        return {"value": logits[:, 0], "logits": logits}
+    regress, for TensorFlow Serving's Regress: inputs, string [batch], as of a
+        classifier's `classify`. Gives outputs, float32 [batch].
+
+    Args:
+        model: models.BertForSequenceClassification with one output.
+        others: as of saved_model.TextServer.
+    """
+
+    SIGNATURES = (*text_pairs.TextPairServer.SIGNATURES, "regress")
+    METHODS = {"regress": saved_model.REGRESS}
+
+    def outputs(self, results):
+        return {"value": results["logits"][:, 0], **results}
+
+    @tf.function(input_signature=_EXAMPLES, autograph=False)
+    def regress(self, inputs):
+        return {"outputs": self._of_examples(inputs)["value"]}
+
+    def _differences_of_examples(self, actual, results):
+        yield parity.difference(actual["outputs"], results["logits"][:, 0])

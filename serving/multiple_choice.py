@@ -36,6 +36,7 @@ class TextChooser(saved_model.TextServer):
     """
 
     SIGNATURES = ("serving_default", "ids")
+    RANK = 3
 
     # No autograph: it has nothing to do in these, and takes its time.
     @tf.function(
@@ -50,12 +51,9 @@ class TextChooser(saved_model.TextServer):
         autograph=False,
     )
     def ids(self, input_ids, input_mask, segment_ids):
-        batch = {
-            "input_ids": input_ids,
-            "input_mask": input_mask,
-            "segment_ids": segment_ids,
-        }
-        return self._outputs(self.model(batch, training=False)["logits"])
+        ids = (input_ids, input_mask, segment_ids)
+        batch = dict(zip(saved_model.INPUTS, ids, strict=True))
+        return self._outputs(self.forward(batch)["logits"])
 
     def _outputs(self, logits):
         probabilities = losses.softmax(logits)
@@ -83,7 +81,7 @@ class TextChooser(saved_model.TextServer):
             # Not -1 for the length: nothing has any shape.
             shape = tf.concat([shape, tf.shape(batch["input_ids"])[1:]], axis=0)
             batch = {name: tf.reshape(ids, shape) for name, ids in batch.items()}
-        logits = self.model(batch, training=False)["logits"]
+        logits = self.forward(batch)["logits"]
         outputs = self._outputs(tf.where(choices == "", logits.dtype.min, logits))
         choice = tf.gather(choices, outputs["label"], batch_dims=1)
         return {"choice": choice, **outputs}
@@ -109,9 +107,7 @@ class TextChooser(saved_model.TextServer):
             yield parity.difference(actual["logits"][:, :2], [row[:2]])
         for name in sorted(set(self.SIGNATURES) & set(multiple_choice.TASKS)):
             yield self._difference_of_columns(signatures[name], name)
-        yield from parity.differences_of_ids(
-            signatures["ids"], self.model, self.max_seq_length, (2,)
-        )
+        yield from self._differences_of_ids(signatures, (2,))
 
     def _difference_of_columns(self, signature, name):
         """Of a signature that takes the columns of a task."""

@@ -36,28 +36,45 @@ def difference(actual, expected):
     return float(np.max(differences, initial=0))
 
 
-def differences_of_ids(signature, model, max_seq_length, choices=()):
-    """Compares the outputs that an export has in common with the model, from ids.
+def differences(actual, expected):
+    """Yields `difference` of each of the values that are expected, by name.
 
     Args:
-        signature: function of input_ids, input_mask and segment_ids.
-        model: keras.Model, the one in memory.
+        actual: dict of name → float, which may have more names.
+        expected: dict of name → float.
+    """
+    for name, values in sorted(expected.items()):
+        yield difference(actual[name], values)
+
+
+def mismatch(actual, expected):
+    """0 if two lists of texts or numbers are the same, otherwise infinite.
+
+    Args:
+        actual, expected: arrays, or nested lists.
+    """
+    return 0.0 if np.array_equal(actual, expected) else float("inf")
+
+
+def random_batches(config, max_seq_length, choices=()):
+    """Yields sequences of one token, and long ones of several lengths.
+
+    Args:
+        config: BertConfig.
         max_seq_length: int.
         choices: (int,) if sequences come in groups of so many, else ().
     Yields:
-        float, the difference of an output.
+        dict with input_ids, input_mask and segment_ids, in this order: int32, [batch,
+        *choices, seq_length].
     """
     rng = np.random.default_rng(0)
     for rows, length in ((1, 1), (3, max_seq_length)):
         shape = (rows, *choices, length)
         lengths = rng.integers(1, length + 1, (rows, *choices, 1))
-        segments = rng.integers(0, min(2, model.config.type_vocab_size), shape)
+        segments = rng.integers(0, min(2, config.type_vocab_size), shape)
         batch = {
-            "input_ids": rng.integers(0, model.config.vocab_size, shape),
+            "input_ids": rng.integers(0, config.vocab_size, shape),
             "input_mask": np.arange(length) < lengths,
             "segment_ids": segments,
         }
-        batch = {name: tf.constant(ids, tf.int32) for name, ids in batch.items()}
-        actual, expected = signature(**batch), model(batch, training=False)
-        for name in sorted(actual.keys() & expected.keys()):
-            yield difference(actual[name], expected[name])
+        yield {name: tf.constant(ids, tf.int32) for name, ids in batch.items()}

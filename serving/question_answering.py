@@ -5,18 +5,11 @@ B questions, W windows of all of them, L positions of a window.
 
 import tensorflow as tf
 
-from data import (
-    graph_squad_answers,
-    graph_squad_text,
-    graph_squad_windows,
-    graph_tokenization,
-)
-from serving import parity
-
-_NAMES = ("input_ids", "input_mask", "segment_ids")
+from data import graph_squad_answers, graph_squad_text, graph_squad_windows
+from serving import parity, saved_model
 
 
-class QuestionAnswering(tf.Module):
+class QuestionAnswering(saved_model.TextServer):
     """Answers questions from texts of any length, as question_answering.Predictor.
 
     serving_default: question and context, string [batch]; bytes that are not UTF-8 are
@@ -35,12 +28,13 @@ class QuestionAnswering(tf.Module):
     SIGNATURES = ("serving_default", "ids")
 
     def __init__(self, predictor, vocab_file):
-        super().__init__()
-        self.model, self._predictor = predictor.model, predictor
-        self.vocab = tf.saved_model.Asset(vocab_file)
-        self.tokenizer = graph_tokenization.GraphTokenizer(
-            vocab_file, predictor.tokenizer.basic_tokenizer.do_lower_case
+        super().__init__(
+            predictor.model,
+            vocab_file,
+            predictor.tokenizer.basic_tokenizer.do_lower_case,
+            predictor.sizes.max_seq_length,
         )
+        self._predictor = predictor
 
     @tf.function(
         input_signature=[
@@ -71,17 +65,14 @@ class QuestionAnswering(tf.Module):
             )
             return self._outputs(answers, tokens, texts)
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, None], tf.int32, n) for n in _NAMES]
-    )
+    @tf.function(input_signature=saved_model.ids_signature(2), autograph=False)
     def ids(self, input_ids, input_mask, segment_ids):
-        inputs = (input_ids, input_mask, segment_ids)
-        start_logits, end_logits = self._logits(dict(zip(_NAMES, inputs, strict=True)))
-        return {"start_logits": start_logits, "end_logits": end_logits}
+        ids = (input_ids, input_mask, segment_ids)
+        return self.forward(dict(zip(saved_model.INPUTS, ids, strict=True)))
 
-    def _logits(self, batch):
+    def run(self, batch):
         outputs = self.model(batch, training=False)
-        return outputs["start_logits"], outputs["end_logits"]
+        return {name: outputs[name] for name in ("start_logits", "end_logits")}
 
     def _score(self, sequences, windows):
         """Runs the model over all windows, a few at a time.
@@ -99,7 +90,8 @@ class QuestionAnswering(tf.Module):
         def score(first, spans, nulls):
             with tf.device("CPU"):
                 batch = sequences.batch(first, first + step)
-            logits = self._logits(batch)
+            outputs = self.forward(batch)
+            logits = outputs["start_logits"], outputs["end_logits"]
             with tf.device("CPU"):
                 found = graph_squad_answers.window_spans(
                     first, logits, batch, windows, options
@@ -178,6 +170,4 @@ class QuestionAnswering(tf.Module):
             yield 0.0 if is_same else float("inf")
             for name in ("score", "probability", "null_score"):
                 yield parity.difference(actual[name][row], answer[name] or 0.0)
-        yield from parity.differences_of_ids(
-            signatures["ids"], self.model, self._predictor.sizes.max_seq_length
-        )
+        yield from self._differences_of_ids(signatures)

@@ -6,16 +6,58 @@ none of this code.
 
 import contextlib
 import os
+import re
 import shutil
+import time
+import uuid
 
 import tensorflow as tf
 from absl import logging
+from tensorflow.python.saved_model import fingerprinting_utils  # has no public name
 
 from data import filesystem, graph_tokenization, tokenization
+from serving import parity
+
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+# Signatures that take ids, and what they call them: ours, and `ids` as others know it.
+NAMES_OF_IDS = {
+    "ids": INPUTS,
+    "model_garden": ("input_word_ids", "input_mask", "input_type_ids"),
+    "hugging_face": ("input_ids", "attention_mask", "token_type_ids"),
+}
+CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
+
+_UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp")
+_LONGEST_EXPORT = 24 * 3600  # seconds; what is older was left by a run that was killed
 
 
-class TextServer(tf.Module):
+class Server(tf.Module):
+    """What `save` writes.
+
+    Attributes:
+        SIGNATURES: names of those of its tf.functions that become signatures.
+        METHODS: dict of signature → method name of TensorFlow Serving, of those that
+            are not for its Predict.
+        label_names: tuple of str, names of the model's outputs, if they have names.
+    """
+
+    SIGNATURES = ()
+    METHODS = {}
+    label_names = ()
+
+    def differences(self, signatures):
+        """Yields floats, how far signatures are from the model and our Python code.
+
+        Args:
+            signatures: dict of name → function, all of a SavedModel of this server.
+        """
+        raise NotImplementedError
+
+
+class TextServer(Server):
     """A model with its tokenizer in the graph, and the one that is compared with it.
+
+    All signatures call `forward`, so that the graph holds the model once.
 
     Args:
         model: keras.Model.
@@ -24,20 +66,61 @@ class TextServer(tf.Module):
         max_seq_length: int.
     """
 
+    RANK = 2  # axes of the ids
+
     def __init__(self, model, vocab_file, do_lower_case, max_seq_length):
         super().__init__()
         self.model, self.max_seq_length = model, max_seq_length
         self.vocab = tf.saved_model.Asset(vocab_file)
         self.tokenizer = graph_tokenization.GraphTokenizer(vocab_file, do_lower_case)
         self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
+        inputs = dict(zip(INPUTS, ids_signature(self.RANK), strict=True))
+        # No autograph: it has nothing to do in these, and takes its time.
+        self.forward = tf.function(self.run, input_signature=[inputs], autograph=False)
+
+    def run(self, batch):
+        """What the model gives for a batch, a dict with float tensors."""
+        return {"logits": self.model(batch, training=False)["logits"]}
+
+    def _differences_of_ids(self, signatures, choices=()):
+        """Yields how far `ids` and its aliases are from the model in memory."""
+        for name, inputs in NAMES_OF_IDS.items():
+            for batch in parity.random_batches(
+                self.model.config, self.max_seq_length, choices
+            ):
+                named = dict(zip(inputs, batch.values(), strict=True))
+                yield from parity.differences(
+                    signatures[name](**named), self.run(batch)
+                )
 
 
 def ids_signature(rank):
     """input_ids, input_mask and segment_ids, int32, of any shape with `rank` axes."""
-    return [
-        tf.TensorSpec([None] * rank, tf.int32, name)
-        for name in ("input_ids", "input_mask", "segment_ids")
+    return [tf.TensorSpec([None] * rank, tf.int32, name) for name in INPUTS]
+
+
+def signatures(server):
+    """dict of name → tf.function, the signatures of a Server with aliases of `ids`."""
+    functions = {name: getattr(server, name) for name in server.SIGNATURES}
+    if "ids" not in functions:
+        return functions
+    for name, names in NAMES_OF_IDS.items():
+        if name not in functions:
+            functions[name] = _renamed(server.ids, names)
+    return functions
+
+
+def _renamed(function, names):
+    """A tf.function with other names for its arguments."""
+
+    def renamed(*inputs):
+        return function(*inputs)
+
+    specs = [
+        tf.TensorSpec(spec.shape, spec.dtype, name)
+        for spec, name in zip(function.input_signature, names, strict=True)
     ]
+    return tf.function(renamed, input_signature=specs, autograph=False)
 
 
 def next_version(export_dir):
@@ -58,25 +141,67 @@ def next_version(export_dir):
     return os.path.join(export_dir, str(max(versions, default=0) + 1))
 
 
-def save(server, path, check):
-    """Writes a SavedModel, whole and checked or not at all.
+def save(server, export_dir, finish):
+    """Writes the next version of a model, whole and checked or not at all.
+
+    Several processes may write to one folder.
 
     Args:
-        server: tf.Module; SIGNATURES are the names of those of its tf.functions that
-            become signatures.
-        path: str, must not exist.
-        check: function of the path of the unfinished SavedModel; raises if it is bad.
+        server: Server.
+        export_dir: str, folder of the versions.
+        finish: function of the path of the unfinished SavedModel; raises if it is bad,
+            and may add files.
+    Returns:
+        str, the path that was written.
+    Raises:
+        ValueError: export_dir is a file; and what `finish` raises.
     """
-    unfinished = f"{path}.tmp"
-    shutil.rmtree(unfinished, ignore_errors=True)  # left by a run that was killed
+    next_version(export_dir)
+    _remove_old(export_dir)
+    unfinished = os.path.join(export_dir, f".{uuid.uuid4().hex}.tmp")
     try:
-        signatures = {name: getattr(server, name) for name in server.SIGNATURES}
         with _only_warnings():
-            tf.saved_model.save(server, unfinished, signatures=signatures)
-        check(unfinished)
-        os.rename(unfinished, path)
+            tf.saved_model.save(server, unfinished, signatures=signatures(server))
+            _set_methods(unfinished, server.METHODS)
+        finish(unfinished)
+        return _place(unfinished, export_dir)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _set_methods(path, methods):
+    """Writes the method names of signatures: TensorFlow 2 says Predict of all."""
+    if not methods:
+        return
+    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(path)
+    for signature, method in methods.items():
+        updater.replace_method_name(signature, method, tags=["serve"])
+    updater.save()
+    # fingerprint.pb has a checksum of the file that has just changed.
+    fingerprinting_utils.write_fingerprint(path)
+
+
+def _place(unfinished, export_dir):
+    """Gives a folder the next number; returns its new path."""
+    while True:
+        path = next_version(export_dir)
+        try:
+            os.rename(unfinished, path)
+        except OSError:
+            # Another process may have taken the number in between.
+            if not os.path.exists(path):
+                raise
+        else:
+            return path
+
+
+def _remove_old(export_dir):
+    """Removes what runs that were killed have left."""
+    for name in filter(_UNFINISHED.fullmatch, os.listdir(export_dir)):
+        path = os.path.join(export_dir, name)
+        with contextlib.suppress(FileNotFoundError):  # another process removes it too
+            if time.time() - os.path.getmtime(path) > _LONGEST_EXPORT:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager

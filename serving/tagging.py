@@ -61,6 +61,7 @@ class WordTagger(saved_model.TextServer):
 
     def __init__(self, model, labels, vocab_file, do_lower_case, max_seq_length):
         super().__init__(model, vocab_file, do_lower_case, max_seq_length)
+        self.label_names = tuple(labels)
         self.labels = tf.constant(list(labels), tf.string)
         self._unknown = self._python_tokenizer.vocab["[UNK]"]
 
@@ -93,13 +94,9 @@ class WordTagger(saved_model.TextServer):
         autograph=False,
     )
     def ids(self, input_ids, input_mask, segment_ids):
-        batch = {
-            "input_ids": input_ids,
-            "input_mask": input_mask,
-            "segment_ids": segment_ids,
-        }
-        logits = self.model(batch, training=False)["logits"]
-        return self._outputs(logits, input_mask > 0)
+        ids = (input_ids, input_mask, segment_ids)
+        batch = dict(zip(saved_model.INPUTS, ids, strict=True))
+        return self._outputs(self.forward(batch)["logits"], input_mask > 0)
 
     def _outputs(self, logits, is_real):
         """What the signatures give for logits; nothing where not `is_real`."""
@@ -182,7 +179,7 @@ class WordTagger(saved_model.TextServer):
                 # The words are in the order of the windows.
                 low, high = tf.unstack(tf.searchsorted(windows.row, [first, last]))
                 row, place = windows.row[low:high] - first, windows.place[low:high]
-            logits = self.model(batch, training=False)["logits"]
+            logits = self.forward(batch)["logits"]
             logits = tf.gather_nd(logits, tf.stack([row, place], axis=1))
             return last, results.write(first // WINDOWS_AT_ONCE, logits)
 
@@ -218,9 +215,7 @@ class WordTagger(saved_model.TextServer):
         actual = signatures["text"](text=tf.constant(parity.TEXTS))["logits"]
         for row, logits in zip(actual, expected[:-1], strict=True):
             yield parity.difference(row[: len(logits)], logits)
-        yield from parity.differences_of_ids(
-            signatures["ids"], self.model, self.max_seq_length
-        )
+        yield from self._differences_of_ids(signatures)
 
     def _python_logits(self, sentences):
         """[words, labels] of each, without the graph's tokenizer and windows."""

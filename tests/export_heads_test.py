@@ -13,8 +13,8 @@ import pytest
 import choosing
 import word_tagging
 from data import classification, conll, ner
-from modeling import checkpoint, models
 from modeling import config as config_lib
+from modeling import models
 from tests import exports, scripts, small_models
 
 # Nothing, white space, controls, combining marks, long words and many of them.
@@ -32,20 +32,6 @@ HOSTILE = [
     "-" * 300,
     "ΣΊΣΥΦΟΣ",
 ]
-
-
-def write_run(out, golden, model):
-    """A folder with random weights that the scripts take for that of a run."""
-    out.mkdir()
-    weights = {n: v.numpy() for n, v in checkpoint.weight_names(model).items()}
-    checkpoint.write_tf1(str(out / "model.ckpt-1"), {**weights, "global_step": 1})
-    return {
-        "output_dir": out,
-        "bert_config_file": golden / "tiny_tf1/bert_config.json",
-        "vocab_file": golden / "tiny_tf1/vocab.txt",
-        "do_predict": True,
-        "do_export": True,
-    }
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +52,11 @@ def test_tags_of_wnut17(golden, shared, config, tmp_path):
     model = models.BertForTokenClassification(config, len(labels))
     small_models.randomize(model, 1)
     out = tmp_path / "run"
-    flags = write_run(out, golden, model)
+    flags = exports.write_run(out, golden, model)
     classification.write_labels(str(out / "labels.json"), labels)
     shown = scripts.succeed("run_ner.py", **flags, test_file=path, max_seq_length=20)
-    assert "signatures serving_default, text, ids" in shown
+    names = "hugging_face, ids, model_garden, serving_default, text"
+    assert f"signatures {names};" in shown
 
     real = [list(s.words) for s in file.sentences]
     assert len(real) == 1009
@@ -119,7 +106,7 @@ def test_choices_of_codah(golden, shared, config, tmp_path):
     model = models.BertForMultipleChoice(config)
     small_models.randomize(model, 2, num_labels=1)
     out = tmp_path / "run"
-    flags = write_run(out, golden, model)
+    flags = exports.write_run(out, golden, model)
     folder, name = shared / "data/swag/codah", "as_swag_val.csv"
     scripts.succeed(
         "run_swag.py",
@@ -178,7 +165,7 @@ def test_warrants_of_arct(golden, shared, config, tmp_path):
     model = models.BertForMultipleChoice(config)
     small_models.randomize(model, 3, num_labels=1)
     out = tmp_path / "run"
-    flags = write_run(out, golden, model)
+    flags = exports.write_run(out, golden, model)
     folder = shared / "data/arct"
     scripts.succeed(
         "run_swag.py", **flags, task_name="arct", data_dir=folder, max_seq_length=40

@@ -6,12 +6,13 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import exporting
 from data import classification, features, glue, tokenization
 from modeling import checkpoint, models
 from modeling import config as config_lib
-from tests import scripts
+from tests import exports, scripts
 from tests.exports import ask
 
 
@@ -94,6 +95,28 @@ def test_pairs_give_the_logits_of_the_model(golden, export, reference, tmp_path)
     np.testing.assert_allclose(answer["logits"], reference(firsts, seconds), atol=1e-5)
 
 
+def test_examples_get_the_scores_of_the_model(golden, export, reference, tmp_path):
+    firsts = golden_texts(golden)
+    seconds = firsts[::-1]
+    seconds[::3] = [""] * len(seconds[::3])
+    rows = [
+        {"text": first, "text_pair": second} if second else {"text": first}
+        for first, second in zip(firsts, seconds, strict=True)
+    ]
+    (answer,) = ask(export, [("classify", rows)], tmp_path)
+    logits = reference(firsts, seconds).astype("f8")
+    expected = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    np.testing.assert_allclose(answer["scores"], expected, atol=1e-5)
+    assert answer["classes"] == [["0", "1"]] * len(rows)
+
+
+def test_the_graph_holds_the_model_once_and_known_ops_only(export):
+    ops = exports.count_ops(export)
+    assert ops["Tanh"] == 3  # GELU in each of two layers, and the pooler
+    foreign = {op for op in ops if not hasattr(tf.raw_ops, op)}
+    assert foreign == {"FastWordpieceTokenizeWithOffsets"}
+
+
 def test_ids_give_the_originals_logits(golden, export, tmp_path):
     from data import batching, records
 
@@ -107,6 +130,12 @@ def test_ids_give_the_originals_logits(golden, export, tmp_path):
         ("ids", {name: arrays[name][:rows, :length].tolist() for name in names})
         for rows, length in [(10, 48), (10, longest), (3, 48), (1, longest + 1)]
     ]
+    for name, others in {
+        "model_garden": ("input_word_ids", "input_mask", "input_type_ids"),
+        "hugging_face": ("input_ids", "attention_mask", "token_type_ids"),
+    }.items():
+        values = requests[0][1].values()
+        requests.append((name, dict(zip(others, values, strict=True))))
     expected = np.load(original / "expected_eval.npz")["logits"]
     for answer in ask(export, requests, tmp_path):
         rows = len(answer["logits"])
@@ -140,10 +169,12 @@ def test_a_regression_gives_the_numbers_of_transformers(golden, tmp_path):
     config, requests, logits = hugging_face_rows(golden, tmp_path, "regression")
     path = export_of(tmp_path, config, labels=[], label_type="number")
     requests.append(("serving_default", {"text": ["word1 word2", "word3"]}))
-    answer, of_text = ask(path, requests, tmp_path)
+    requests.append(("regress", [{"text": "word1 word2"}, {"text": "word3"}]))
+    answer, of_text, of_examples = ask(path, requests, tmp_path)
     assert set(answer) == {"value", "logits"}
     np.testing.assert_allclose(answer["value"], logits[:, 0], atol=2e-5)
     assert len(of_text["value"]) == 2
+    np.testing.assert_allclose(of_examples["outputs"], of_text["value"], atol=1e-6)
 
 
 def test_several_labels_with_the_logits_of_transformers(golden, tmp_path):
@@ -158,12 +189,18 @@ def test_several_labels_with_the_logits_of_transformers(golden, tmp_path):
 
 def test_a_second_export_is_the_next_version(run, export):
     scripts.succeed("export_saved_model.py", model_dir=run, export_dir=export.parent)
-    assert sorted(os.listdir(export.parent)) == ["1", "2"]
+    names = sorted(os.listdir(export.parent))
+    assert names == ["1", "2", "batching_parameters.txt"]
 
 
-def test_the_vocabulary_is_an_asset(golden, export):
+def test_vocabulary_labels_and_what_the_model_is_are_beside_it(golden, export):
     vocab = (golden / "tiny_tf1/vocab.txt").read_bytes()
     assert (export / "assets/vocab.txt").read_bytes() == vocab
+    assert (export / "assets/labels.txt").read_text() == "0\n1\n"
+    card = (export / "model_card.md").read_text()
+    for row in ("| task | mrpc |", "| eval_accuracy | ", "| hidden_size | "):
+        assert row in card
+    assert "| classify | classify | inputs: string [any] | classes: string [" in card
 
 
 def test_folders_that_cannot_be_exported(run, tmp_path):
@@ -181,3 +218,39 @@ def test_folders_that_cannot_be_exported(run, tmp_path):
     )
     assert "no checkpoint" in sentence
     assert not os.listdir(tmp_path / "out") if (tmp_path / "out").exists() else True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({}, "either --model_dir, the output folder of a fine-tuning script, or --in"),
+        ({"init_checkpoint": "TINY", "model_dir": "a"}, "either --model_dir"),
+        ({"init_checkpoint": "TINY"}, "--head is for --init_checkpoint, which needs"),
+        ({"model_dir": "a", "head": "masked_words"}, "--head is for --init_checkp"),
+        (
+            {"init_checkpoint": "TINY", "head": "sentence_vectors", "layers": "2"},
+            "--layers names layer 2, but the model has 2",
+        ),
+        (
+            {"init_checkpoint": "TINY", "head": "masked_words", "top_k": 101},
+            "--top_k is 101, but the vocabulary of the model has only 100 entries",
+        ),
+        (
+            {"init_checkpoint": "TINY", "head": "masked_words", "max_seq_length": 999},
+            "--max_seq_length is 999, but the model has only",
+        ),
+        (
+            {"init_checkpoint": "CLASSIFIER", "head": "masked_words"},
+            "is no masked language model: cls/predictions/",
+        ),
+    ],
+)
+def test_heads_that_cannot_be_exported(golden, tmp_path, run, changes, words):
+    places = {"TINY": golden / "tiny_tf1", "CLASSIFIER": run}
+    changes = {name: places.get(value, value) for name, value in changes.items()}
+    sentence = scripts.refusal(
+        "export_saved_model.py", export_dir=tmp_path / "out", **changes
+    )
+    assert words in sentence
+    assert not (tmp_path / "out").exists()

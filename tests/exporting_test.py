@@ -1,12 +1,14 @@
-"""Which folders are exported, and that a difference stops it."""
+"""Which folders are exported, what is written, and that a difference stops it."""
 
 import os
+import sys
 
 import pytest
 import tensorflow as tf
 
 import exporting
 import run_directory
+from serving import saved_model
 
 
 def test_folders_of_no_run_or_of_a_script_without_an_export(tmp_path):
@@ -18,8 +20,9 @@ def test_folders_of_no_run_or_of_a_script_without_an_export(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-class Server(tf.Module):
+class Server(saved_model.Server):
     SIGNATURES = ("serving_default",)
+    label_names = ("no", "two\nlines", "ja, €")
 
     def __init__(self, found):
         super().__init__()
@@ -35,12 +38,33 @@ class Server(tf.Module):
 
 
 @pytest.mark.parametrize("found", [[2e-5, 0.0], [0.0, float("nan"), 0.0]])
-def test_a_difference_leaves_nothing(tmp_path, monkeypatch, found):
-    run_directory.write_json(tmp_path / "model.json", {"script": "run_x"})
-    monkeypatch.setitem(exporting.SERVERS, "run_x", lambda _: Server(found))
+def test_a_difference_leaves_nothing(tmp_path, found):
     with pytest.raises(ValueError, match="differs from the model by .* nothing was"):
-        exporting.export(tmp_path, tmp_path / "out")
+        exporting.write(Server(found), tmp_path / "out", {})
     assert os.listdir(tmp_path / "out") == []
-    monkeypatch.setitem(exporting.SERVERS, "run_x", lambda _: Server([1e-6]))
-    assert exporting.export(tmp_path, tmp_path / "out") == str(tmp_path / "out/1")
-    assert exporting.export(tmp_path, tmp_path / "out") == str(tmp_path / "out/2")
+    good = Server([1e-6])
+    for number in "12":
+        path = exporting.write(good, tmp_path / "out", {})
+        assert path == str(tmp_path / "out" / number)
+
+
+def test_files_for_people_and_clients(tmp_path):
+    path = exporting.write(Server([0.0]), tmp_path / "out", {"Sizes": {"layers": 3}})
+    with open(f"{path}/assets/labels.txt", encoding="utf-8") as file:
+        assert file.read() == "no\ntwo lines\nja, €\n"
+    with open(f"{path}/model_card.md", encoding="utf-8") as file:
+        card = file.read()
+    assert card.startswith("# out\n") and "| layers | 3 |" in card
+    assert "| serving_default | predict | x: float32 [any] | y: float32 [any] |" in card
+    batching = tmp_path / "out" / exporting.BATCHING_FILE
+    assert "max_batch_size { value: 32 }" in batching.read_text()
+    batching.write_text("max_batch_size { value: 8 }")
+    exporting.write(Server([0.0]), tmp_path / "out", {})
+    assert batching.read_text() == "max_batch_size { value: 8 }"
+
+
+def test_without_the_package_there_is_no_warm_up(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
+    path = exporting.write(Server([0.0]), tmp_path / "out", {})
+    assert not os.path.exists(f"{path}/assets.extra")
+    assert os.path.exists(f"{path}/model_card.md")

@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import command_line
 import extract_features
 from tests import scripts
 
@@ -139,7 +140,7 @@ def test_bad_input_is_refused(flags, golden, tmp_path, changes, words):
 @pytest.mark.parametrize("layers", ["0,5,-6", "5"])
 def test_layers_are_counted_from_both_ends(layers):
     expected = [int(layer) for layer in layers.split(",")]
-    assert extract_features.parse_layers(layers, 6) == expected
+    assert command_line.parse_layers(layers, 6) == expected
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_layers_are_counted_from_both_ends(layers):
 )
 def test_layers_that_are_not_there_are_refused(layers, message):
     with pytest.raises(ValueError, match=message):
-        extract_features.parse_layers(layers, 6)
+        command_line.parse_layers(layers, 6)
 
 
 @pytest.mark.parametrize(

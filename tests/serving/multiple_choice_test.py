@@ -12,7 +12,7 @@ from data import multiple_choice
 from modeling import config as config_lib
 from modeling import models
 from serving import multiple_choice as servers
-from tests import small_models
+from tests import exports, small_models
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +126,15 @@ def test_sentences_of_arct_end(text, expected):
 
 def test_the_comparison_sees_another_length(swag, arct, model, vocab_file):
     for server in (swag, arct):
-        signatures = {name: getattr(server, name) for name in server.SIGNATURES}
-        assert max(server.differences(signatures)) <= 1e-5
+        assert max(server.differences(exports.signatures(server))) <= 1e-5
     other = servers.TextChooser(model, vocab_file, True, 13)
-    signatures = {name: getattr(other, name) for name in other.SIGNATURES}
-    assert any(d > 1e-4 for d in swag.differences(signatures))
+    assert any(d > 1e-4 for d in swag.differences(exports.signatures(other)))
+
+
+@pytest.mark.slow
+def test_the_comparison_sees_every_signature(swag, arct):
+    for server in (swag, arct):
+        assert exports.uncompared(server) == []
 
 
 def test_no_question_no_answer(swag):

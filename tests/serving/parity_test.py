@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from modeling import models
 from serving import parity
 from tests import small_models
 
@@ -19,28 +18,30 @@ def test_difference_is_relative_only_for_large_values():
         parity.difference([1.0, 2.0], [1.0])
 
 
-def test_ids_find_a_model_that_is_a_little_off():
-    model = models.BertForSequenceClassification(small_models.config(), 3)
-    small_models.randomize(model, 0)
-
-    def exact(**batch):
-        return {"logits": model(batch)["logits"], "label": "of the export only"}
-
-    def off(**batch):
-        return {"logits": model(batch)["logits"] + 1e-3}
-
-    assert max(parity.differences_of_ids(exact, model, 7)) == 0
-    for difference in parity.differences_of_ids(off, model, 7):
-        assert difference == pytest.approx(1e-3, rel=0.5)
+def test_differences_are_of_all_that_is_expected():
+    actual = {"b": [2.0], "a": [1.5], "label": [b"of the export only"]}
+    assert list(parity.differences(actual, {"a": [1.0], "b": [2.0]})) == [0.5, 0.0]
+    with pytest.raises(KeyError):
+        list(parity.differences(actual, {"c": [1.0]}))
 
 
-def test_ids_of_choices_come_in_groups():
-    model = models.BertForMultipleChoice(small_models.config())
-    shapes = []
+def test_texts_are_the_same_or_they_are_not():
+    assert parity.mismatch([[b"a", b"b"]], [[b"a", b"b"]]) == 0
+    for other in ([[b"a", b"c"]], [b"a", b"b"], [[b"a"]], []):
+        assert parity.mismatch([[b"a", b"b"]], other) == math.inf
 
-    def exact(**batch):
-        shapes.append(batch["input_ids"].shape)
-        return {"logits": model(batch)["logits"]}
 
-    assert max(parity.differences_of_ids(exact, model, 7, (2,))) == 0
-    assert shapes == [(1, 2, 1), (3, 2, 7)]
+@pytest.mark.parametrize("choices", [(), (2,)])
+def test_batches_are_of_all_lengths_and_ids(choices):
+    config = small_models.config(type_vocab_size=3)
+    batches = list(parity.random_batches(config, 16, choices))
+    assert [tuple(b["input_ids"].shape) for b in batches] == [
+        (1, *choices, 1),
+        (3, *choices, 16),
+    ]
+    for batch in batches:
+        assert list(batch) == ["input_ids", "input_mask", "segment_ids"]
+        ids, mask, segments = (values.numpy() for values in batch.values())
+        assert ids.max() < config.vocab_size and segments.max() <= 1
+        assert (mask[..., 0] == 1).all() and (np.diff(mask) <= 0).all()
+    assert len(set(mask.sum(-1).flat)) > 1 and set(segments.flat) == {0, 1}

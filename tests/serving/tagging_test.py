@@ -12,7 +12,7 @@ import word_tagging
 from modeling import config as config_lib
 from modeling import models
 from serving import tagging
-from tests import small_models
+from tests import exports, small_models
 
 LABELS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 
@@ -103,8 +103,11 @@ def test_no_words_no_tags(make):
 
 def test_the_comparison_sees_windows_and_tokens_of_another_kind(make):
     server, _ = make(9)
-    signatures = {name: getattr(server, name) for name in server.SIGNATURES}
-    assert max(server.differences(signatures)) <= 1e-5
+    assert max(server.differences(exports.signatures(server))) <= 1e-5
     other, _ = make(32)
-    signatures = {name: getattr(other, name) for name in server.SIGNATURES}
-    assert any(d > 1e-3 for d in server.differences(signatures))
+    assert any(d > 1e-3 for d in server.differences(exports.signatures(other)))
+
+
+@pytest.mark.slow
+def test_the_comparison_sees_every_signature(make):
+    assert exports.uncompared(make(9)[0]) == []
