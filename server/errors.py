@@ -18,7 +18,7 @@ HTTP_STATUS = {
 }
 _MAX_LENGTH = 400  # of a sentence, which gRPC sends as a header
 # Lines of TensorFlow's messages that say where in the graph, not what.
-_NOISE = ("Graph execution error", "Detected at node", "<stack traces", "[[", "Errors")
+_NOISE = ("Graph execution error", "Detected at node", "<stack traces", "File ", "[[")
 
 
 class RequestError(Exception):

@@ -71,7 +71,7 @@ def _feature(name, value):
     if types <= {bool, int}:
         if any(not -(2**63) <= number < 2**63 for number in values):
             raise errors.invalid(f"feature {errors.quoted(name)} must be 64-bit")
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=map(int, values)))
     if types == {float}:
         return tf.train.Feature(float_list=tf.train.FloatList(value=values))
     if types <= {str, dict}:

@@ -9,6 +9,12 @@ import tensorflow as tf
 from server import errors
 
 _MAX_RANK = 32
+# Which values of JSON a tf.DType takes; others it has none for.
+_NUMBERS = (
+    (lambda dtype: dtype.is_integer, {int}),
+    (lambda dtype: dtype.is_bool, {bool}),
+    (lambda dtype: dtype.is_floating, {int, float}),
+)
 
 
 def parse(body):
@@ -141,7 +147,7 @@ def _values(values, dtype, name):
     """A list of values of JSON as an array, [values]."""
     if dtype == tf.string:
         return np.array([to_bytes(v, f"input {name}") for v in values], object)
-    expected = {int} if dtype.is_integer else {bool} if dtype.is_bool else {int, float}
+    expected = next((found for is_one, found in _NUMBERS if is_one(dtype)), set())
     # The exact type: a bool is an int to Python.
     wrong = [value for value in values if type(value) not in expected]
     if wrong:

@@ -53,8 +53,8 @@ class Monitor:
         """
         self._requests.labels(protocol, method, code).inc()
         self._seconds.labels(protocol, method).observe(seconds)
-        if code not in self._codes:
-            logging.info("first answer %s, to a %s by %s", code, method, protocol)
+        if code not in self._codes and code not in ("200", "OK"):
+            logging.info("first answer %s: a %s by %s", code, method, protocol)
         self._codes[code] += 1
 
     def text(self):

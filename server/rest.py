@@ -246,9 +246,10 @@ class Server:
             max_header_size=16 << 10,
         )
 
-    def listen(self, sockets):
-        """Starts to accept connections at sockets."""
-        self._server.add_sockets(sockets)
+    def listen(self, bound):
+        """Starts to accept connections at a socket that listens."""
+        bound.setblocking(False)
+        self._server.add_sockets([bound])
 
     async def stop(self, grace_s):
         """Accepts no more, and answers what came.

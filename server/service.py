@@ -6,7 +6,6 @@ import dataclasses
 import socket
 
 import grpc
-import tornado.netutil
 from absl import logging
 
 from server import batching, inference, monitoring, repository, rest, rpc
@@ -75,15 +74,14 @@ class Service:
         """
         settings = self._settings
         with _address_explained(settings.host, settings.rest_port, "rest"):
-            sockets = tornado.netutil.bind_sockets(settings.rest_port, settings.host)
+            bound = _bind(settings.host, settings.rest_port)
         try:
             await self._start_grpc()
         except ValueError:
-            for bound in sockets:
-                bound.close()
+            bound.close()
             raise
-        self._http.listen(sockets)
-        self.rest_port = sockets[0].getsockname()[1]
+        self._http.listen(bound)
+        self.rest_port = bound.getsockname()[1]
         logging.info("REST at http://%s", _address(settings.host, self.rest_port))
         logging.info("gRPC at %s", _address(settings.host, self.grpc_port))
         self._watch = None
@@ -101,8 +99,7 @@ class Service:
         rpc.add_to(self._grpc, self._inference, self._monitor)
         with _address_explained(host, port, "grpc"):
             # First by Python: gRPC does not say what is wrong with an address.
-            for bound in tornado.netutil.bind_sockets(port, host):
-                bound.close()
+            _bind(host, port).close()
             self.grpc_port = self._grpc.add_insecure_port(_address(host, port))
         await self._grpc.start()
 
@@ -126,21 +123,30 @@ class Service:
         return is_done
 
 
+def _bind(host, port):
+    """A socket that listens."""
+    family = socket.AF_INET6 if _is_ipv6(host) else socket.AF_INET
+    return socket.create_server((host, port), family=family)
+
+
 @contextlib.contextmanager
 def _address_explained(host, port, protocol):
     """An address that cannot be used becomes one sentence."""
     try:
         yield
     except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or str(error)
         raise ValueError(
-            f"cannot listen on {_address(host, port)}: {reason}; choose another --host "
-            f"or --{protocol}_port (0 for any that is free)"
+            f"cannot listen on {_address(host, port)}: {reason.partition(' (')[0]}; "
+            f"choose another --host or --{protocol}_port (0 for any that is free)"
         ) from error
 
 
 def _address(host, port):
+    return f"[{host}]:{port}" if _is_ipv6(host) else f"{host}:{port}"
+
+
+def _is_ipv6(host):
     with contextlib.suppress(OSError):
-        socket.inet_pton(socket.AF_INET6, host)
-        return f"[{host}]:{port}"
-    return f"{host}:{port}"
+        return bool(socket.inet_pton(socket.AF_INET6, host))
+    return False

@@ -85,7 +85,8 @@ class Signature:
             name: tf.constant(inputs[name], spec.dtype)
             for name, spec in self.inputs.items()
         }
-        return {name: _array(t) for name, t in self._function(**tensors).items()}
+        outputs = self._function(**tensors)
+        return {name: _array(outputs[name]) for name in self.outputs}
 
     def __str__(self):
         return f"{self.name}({', '.join(self.inputs)})"

@@ -1,0 +1,146 @@
+"""serve.py as a person starts and stops it."""
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from tests import scripts, served
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "toy"
+    served.export_toy(folder / "1")
+    return folder
+
+
+@contextlib.contextmanager
+def running(**flags):
+    """Runs serve.py; gives the process, the port of REST and a list of log lines.
+
+    The list is whole when the process has ended.
+    """
+    command = scripts.command("serve.py", rest_port=0, grpc_port=0, **flags)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    lines, is_ready = [], threading.Event()
+
+    def read():
+        for line in process.stderr:
+            lines.append(line.rstrip("\n"))
+            if line.startswith("gRPC at"):
+                is_ready.set()
+        is_ready.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        assert is_ready.wait(120)
+        found = re.search(
+            r"^REST at http://127\.0\.0\.1:(\d+)$", "\n".join(lines), re.M
+        )
+        assert found, lines
+        yield process, int(found[1]), lines
+    finally:
+        process.kill()
+        process.wait()
+        reader.join()
+        process.stderr.close()
+
+
+def ask(connection, body, headers=()):
+    """(status, answer, whether the server closes) of a request on a connection."""
+    path = "/v1/models/toy:predict"
+    connection.request("POST", path, json.dumps(body), dict(headers))
+    response = connection.getresponse()
+    answer = json.loads(response.read())
+    return response.status, answer, response.headers.get("Connection") == "close"
+
+
+def ask_until_closed(port, seed):
+    """Asks on one connection until the server says that it closes it.
+
+    Every request has to be answered, and rightly. Returns how many.
+    """
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    for count in range(100_000):
+        text = "x" * (seed * 100 + count % 50)
+        body = {"instances": [text] if count % 10 else [None]}
+        status, answer, is_closing = ask(connection, body)
+        if count % 10:
+            assert status == 200, answer
+            assert answer["predictions"] == [{"echo": text, "size": len(text)}]
+        else:
+            assert status == 400, answer
+        if is_closing:
+            connection.close()
+            return count + 1
+    raise AssertionError("the server does not stop")
+
+
+def test_sigterm_under_load_answers_what_was_accepted(toy, tmp_path):
+    fifo = str(tmp_path / "fifo")
+    os.mkfifo(fifo)
+    with (
+        running(model=f"toy={toy}") as (process, port, lines),
+        concurrent.futures.ThreadPoolExecutor(9) as pool,
+    ):
+        clients = [pool.submit(ask_until_closed, port, seed) for seed in range(8)]
+        concurrent.futures.wait(clients, timeout=1)
+        slow = pool.submit(
+            served.predict, port, {"signature_name": "wait", "instances": [fifo]}
+        )
+        concurrent.futures.wait([slow], timeout=0.5)
+        process.send_signal(signal.SIGTERM)
+        # All of them now wait behind the slow one, which ends after the signal.
+        concurrent.futures.wait([slow], timeout=0.5)
+        with pytest.raises(ConnectionRefusedError):
+            served.predict(port, {"instances": ["late"]})
+        assert not slow.done() and process.poll() is None
+        served.open_fifo(fifo)
+        assert slow.result()[0] == 200
+        counts = [client.result() for client in clients]
+        assert min(counts) > 10
+        assert process.wait(20) == 0
+    assert lines[0].startswith("model toy, version 1, from ")
+    assert "serving_default(text)" in lines[0]
+    assert lines[1:3] == [f"REST at http://127.0.0.1:{port}", lines[2]]
+    wrong = sum(-(-count // 10) for count in counts)
+    assert lines[3:] == [
+        "first answer 400: a predict by rest",
+        "stopping, within 30 seconds",
+        f"answers by code: 200 {sum(counts) - wrong + 1}, 400 {wrong}",
+    ]
+
+
+@pytest.mark.slow
+def test_a_model_that_does_not_end_does_not_keep_the_process(toy, tmp_path):
+    fifo = str(tmp_path / "fifo")
+    os.mkfifo(fifo)
+    body = {"signature_name": "wait", "instances": [fifo]}
+    with (
+        running(model=f"toy={toy}", grace_s=0.5) as (process, port, lines),
+        concurrent.futures.ThreadPoolExecutor(1) as pool,
+    ):
+        slow = pool.submit(served.predict, port, body)
+        concurrent.futures.wait([slow], timeout=0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert isinstance(slow.exception(), OSError | http.client.HTTPException)
+    assert "not all was answered in time; raise --grace_s" in lines
+
+
+@pytest.mark.slow
+def test_what_cannot_be_served(toy, tmp_path):
+    for models, part in (
+        ({"model": f"toy={tmp_path / 'none'}"}, "No such file"),
+        ({"model": f"toy={toy}", "host": "192.0.2.1"}, "cannot listen on 192.0.2.1"),
+    ):
+        assert part in scripts.refusal("serve.py", rest_port=0, grpc_port=0, **models)

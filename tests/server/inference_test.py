@@ -1,0 +1,80 @@
+"""Limits that both protocols share, with 8 clients at once on one server."""
+
+import concurrent.futures
+import random
+
+import grpc
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+from tests import served
+
+NUM_REQUESTS = 200
+
+
+def texts_and_sizes(rng):
+    texts = ["x" * rng.choice((0, 3, 50, 2000)) for _ in range(rng.randint(1, 5))]
+    return texts, [len(text) for text in texts]
+
+
+def by_rest(server, rng):
+    """Sends a good or a bad request; returns whether its answer is right."""
+    texts, sizes = texts_and_sizes(rng)
+    kind = rng.choice(("good", "good", "ids", "bad_ids", "type", "cut"))
+    if kind == "good":
+        status, answer = served.predict(server.rest_port, {"instances": texts})
+        return status == 200 and answer["predictions"] == [
+            {"echo": text, "size": size}
+            for text, size in zip(texts, sizes, strict=True)
+        ]
+    if kind in ("ids", "bad_ids"):
+        ids = [[rng.randrange(10), rng.randrange(10)] for _ in range(rng.randint(1, 5))]
+        if kind == "bad_ids":
+            ids[0][1] = 10
+        rows = [{"ids": row, "is_negative": False} for row in ids]
+        body = {"signature_name": "look_up", "instances": rows}
+        status, answer = served.predict(server.rest_port, body)
+        if kind == "bad_ids":
+            return status == 400 and "10 is not in [0, 10)" in answer["error"]
+        sums = [10 * sum(row) for row in ids]
+        return status == 200 and [r["sum"] for r in answer["predictions"]] == sums
+    body = {"instances": [*texts, 1]} if kind == "type" else b'{"instances": ['
+    return served.predict(server.rest_port, body)[0] == 400
+
+
+def by_grpc(stub, rng):
+    texts, sizes = texts_and_sizes(rng)
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "toy"
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(texts))
+    found = tf.make_ndarray(stub.Predict(request, timeout=60).outputs["size"])
+    return found.tolist() == sizes
+
+
+@pytest.mark.parametrize("max_batch_size", [1, 8])
+def test_every_answer_is_right_under_load(toy, max_batch_size):
+    with (
+        served.serving({"toy": toy}, max_batch_size=max_batch_size) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel,
+        concurrent.futures.ThreadPoolExecutor(8) as pool,
+    ):
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+
+        def send(seed):
+            rng = random.Random(seed)
+            return by_grpc(stub, rng) if seed % 4 == 0 else by_rest(server, rng)
+
+        found = list(pool.map(send, range(NUM_REQUESTS)))
+        assert found == [True] * NUM_REQUESTS
+        metrics = served.request(server.rest_port, "GET", "/metrics")[1].decode()
+    runs = float(metrics.split("\nserving_batch_items_count ")[1].split("\n")[0])
+    items = float(metrics.split("\nserving_batch_items_sum ")[1].split("\n")[0])
+    assert items > runs
+
+
+def test_items_of_a_request(toy):
+    with served.serving({"toy": toy}, max_items=3) as server:
+        assert served.predict(server.rest_port, {"instances": ["a"] * 3})[0] == 200
+        found = served.predict(server.rest_port, {"instances": ["a"] * 4})
+        assert "4 items, at most 3" in served.sentence(found, 400)

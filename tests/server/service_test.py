@@ -1,0 +1,55 @@
+"""Starting and stopping."""
+
+import asyncio
+import socket
+
+import pytest
+
+from server import service
+from tests import served
+
+
+def start(toy, **changes):
+    async def run():
+        server = service.Service(served.settings({"toy": toy}, **changes))
+        await server.start()
+        await server.stop()
+
+    asyncio.run(run())
+
+
+def test_ports_that_are_taken_and_addresses_that_are_not_ours(toy):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for name in ("rest_port", "grpc_port"):
+            part = (
+                f"cannot listen on 127.0.0.1:{port}: Address already in use.*--{name}"
+            )
+            with pytest.raises(ValueError, match=part):
+                start(toy, **{name: port})
+    for host in ("192.0.2.1", "no.such.host.invalid"):
+        with pytest.raises(ValueError, match=f"cannot listen on {host}:0: "):
+            start(toy, host=host)
+
+
+def test_two_servers_do_not_share_a_port(toy):
+    with served.serving({"toy": toy}) as server:
+        for name in ("rest_port", "grpc_port"):
+            with pytest.raises(ValueError, match="cannot listen"):
+                start(toy, **{name: getattr(server, name)})
+
+
+def test_only_this_machine_can_connect(toy):
+    with served.serving({"toy": toy}) as server:
+        for port in (server.rest_port, server.grpc_port):
+            with pytest.raises(OSError), socket.socket() as client:
+                client.connect(("127.0.0.2", port))
+
+
+def test_several_models(toy):
+    with served.serving({"a": toy, "b": toy / "1"}) as server:
+        for name in "ab":
+            found = served.predict(server.rest_port, {"instances": ["x"]}, name)
+            assert found[0] == 200
+        found = served.predict(server.rest_port, {"instances": ["x"]}, "c")
+        assert "there are a, b" in served.sentence(found, 404)
