@@ -82,7 +82,8 @@ main() {
         fail "could not install requirements.txt; pip's message is above"
     case "${1:-}" in
         --dev)
-            install_set requirements-dev "requirements.txt requirements-dev.txt" \
+            install_set requirements-dev \
+                "requirements.txt requirements-serving.txt requirements-dev.txt" \
                 -r requirements-dev.txt ||
                 fail "could not install requirements-dev.txt; pip's message is above"
             ;;

@@ -107,6 +107,22 @@ ADDED = {
         "tfds_name",
         "xnli_language",
     },
+    "serve": {
+        "batch_timeout_ms",
+        "client_timeout_s",
+        "grace_s",
+        "grpc_port",
+        "host",
+        "max_batch_size",
+        "max_body_bytes",
+        "max_items",
+        "max_queue",
+        "model",
+        "num_threads",
+        "poll_s",
+        "rest_port",
+        "timeout_s",
+    },
     "run_squad": FINE_TUNING
     | {
         "context",
