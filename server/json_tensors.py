@@ -218,6 +218,26 @@ def from_outputs(outputs, is_row):
     return {"predictions": [dict(zip(plain, row, strict=True)) for row in rows]}
 
 
+def encode(document):
+    """bytes of an object of JSON, as UTF-8.
+
+    Piece by piece, so that other threads have their turn while a large one is written.
+    """
+    pieces = []
+    for key, value in document.items():
+        text = (
+            f"[{', '.join(map(_dumps, value))}]"
+            if isinstance(value, list)
+            else _dumps(value)
+        )
+        pieces.append(f"{_dumps(key)}: {text}")
+    return f"{{{', '.join(pieces)}}}".encode()
+
+
+def _dumps(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _plain(name, array):
     """A value or nested lists of JSON; bytes as TensorFlow Serving writes them."""
     if array.dtype != object:

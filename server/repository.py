@@ -113,9 +113,10 @@ class _Model:
                 "saved_model.pb in it or in a folder in it whose name is a number"
             )
         number = max(found)
-        served = self.version and self.version.number
+        if self.version and number == self.version.number:
+            return None
         attempt = (found[number], _contents(found[number]))
-        if number == served or attempt == self._failed:
+        if attempt == self._failed:
             return None
         self.states[number] = ("LOADING", "")
         try:

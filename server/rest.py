@@ -16,6 +16,7 @@ from server import errors, examples, inference, json_tensors, metadata
 # Larger bodies than are allowed are read up to here and thrown away, so that the client
 # sees the answer; of still larger ones the connection is closed.
 _MAX_DISCARDED = 64 << 20
+_LARGE = 1 << 15  # bytes of a body, values of an answer: about a millisecond
 # Of what clients of TensorFlow Serving send; curl calls every body a form.
 _CONTENT_TYPES = ("", "application/json", "application/x-www-form-urlencoded")
 
@@ -57,7 +58,7 @@ class Handler(tornado.web.RequestHandler):
         return b"".join(self._chunks)
 
     async def answer(self, work):
-        """Sends what a coroutine gives, an object of JSON, or its error.
+        """Sends what a coroutine gives, bytes or an object of JSON, or its error.
 
         Args:
             work: coroutine; may raise errors.RequestError. It is cancelled when the
@@ -67,8 +68,7 @@ class Handler(tornado.web.RequestHandler):
         self._started = time.perf_counter()
         self._task = asyncio.ensure_future(work)
         try:
-            found = await self._task
-            await self.finish(json.dumps(found, ensure_ascii=False).encode())
+            await self.finish(await self._task)
         except errors.RequestError as error:
             raise tornado.web.HTTPError(
                 errors.HTTP_STATUS[error.code], error.sentence
@@ -121,7 +121,7 @@ class Infer(Handler):
     async def _infer(self, name, version, method, body):
         service = self.settings["inference"]
         service.repository.find(name, _number(version))  # before what is in the body
-        document = json_tensors.parse(body)
+        document = await _aside(len(body), json_tensors.parse, body)
         target = inference.Target(
             name, _number(version), json_tensors.signature_name(document)
         )
@@ -129,7 +129,8 @@ class Infer(Handler):
             answer = await service.predict(
                 target, lambda signature: json_tensors.inputs(document, signature)
             )
-            return json_tensors.from_outputs(answer.outputs, "instances" in document)
+            size = sum(array.size for array in answer.outputs.values())
+            return await _aside(size, _write, answer.outputs, "instances" in document)
         rows = examples.from_json(document)
         run = service.classify if method == "classify" else service.regress
         _, results = await run(target, rows)
@@ -191,6 +192,17 @@ class Missing(Handler):
         raise tornado.web.HTTPError(404)
 
     get = head = post = put = delete = patch = options = _miss
+
+
+async def _aside(size, function, *arguments):
+    """Calls a function, in a thread if it takes so long that others would wait."""
+    if size > _LARGE:
+        return await asyncio.to_thread(function, *arguments)
+    return function(*arguments)
+
+
+def _write(outputs, is_row):
+    return json_tensors.encode(json_tensors.from_outputs(outputs, is_row))
 
 
 def _number(version):

@@ -103,6 +103,17 @@ def test_rows_need_one_number_of_rows():
     }
 
 
+def test_encoding_is_that_of_json():
+    for document in (
+        {},
+        {"a": []},
+        {"é": ["ö", {"x": [1.5, None]}], "b": {"c": [True]}},
+    ):
+        encoded = json_tensors.encode(document)
+        assert json.loads(encoded) == document
+        assert encoded == json.dumps(document, ensure_ascii=False).encode()
+
+
 def test_texts_in_nested_lists():
     array = np.array([[b"a", b"\xff"], ["é".encode(), b""]], object)
     expected = [["a", {"b64": "/w=="}], ["é", ""]]

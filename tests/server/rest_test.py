@@ -3,6 +3,8 @@
 import base64
 import math
 
+import numpy as np
+
 from tests import served
 
 
@@ -69,6 +71,14 @@ def test_numbers_that_are_none_pass_through_floats(predict):
 def test_a_text_of_a_megabyte_is_left_to_the_model(predict):
     status, answer = predict({"instances": ["x" * 1_000_000]})
     assert (status, answer["predictions"][0]["size"]) == (200, 1_000_000)
+
+
+def test_large_answers(predict):
+    rows = np.random.default_rng(0).normal(size=(200, 500)).astype(np.float32)
+    body = {"signature_name": "double", "instances": rows.tolist()}
+    status, answer = predict(body)
+    assert status == 200
+    np.testing.assert_array_equal(np.float32(answer["predictions"]), 2 * rows)
 
 
 def test_classify_and_regress(predict):
