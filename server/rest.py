@@ -14,7 +14,7 @@ from google.protobuf import json_format
 from server import errors, examples, inference, json_tensors, metadata
 
 # Larger bodies than are allowed are read up to here and thrown away, so that the client
-# sees the answer; of still larger ones the connection is closed.
+# sees the answer; at still larger ones the connection is closed after it.
 _MAX_DISCARDED = 64 << 20
 _LARGE = 1 << 15  # bytes of a body, values of an answer: about a millisecond
 # Of what clients of TensorFlow Serving send; curl calls every body a form.
@@ -42,6 +42,12 @@ class Handler(tornado.web.RequestHandler):
 
     def prepare(self):
         self.request.connection.set_max_body_size(_MAX_DISCARDED)
+        length = self.request.headers.get("Content-Length", "")
+        # curl asks before it sends a large body; this is the answer.
+        is_asked = "Expect" in self.request.headers
+        allowed = self.settings["max_body_bytes"] if is_asked else _MAX_DISCARDED
+        if length.isdigit() and (len(length) > 18 or int(length) > allowed):
+            self._refuse_body()
 
     def data_received(self, chunk):
         self._num_bytes += len(chunk)
@@ -50,12 +56,15 @@ class Handler(tornado.web.RequestHandler):
 
     def body(self):
         """bytes, the whole body; raises tornado.web.HTTPError if it is too large."""
-        limit = self.settings["max_body_bytes"]
-        if self._num_bytes > limit:
-            raise tornado.web.HTTPError(
-                413, f"the body has more than {limit} bytes; send several requests"
-            )
+        if self._num_bytes > self.settings["max_body_bytes"]:
+            self._refuse_body()
         return b"".join(self._chunks)
+
+    def _refuse_body(self):
+        limit = self.settings["max_body_bytes"]
+        raise tornado.web.HTTPError(
+            413, f"the body has more than {limit} bytes; send several requests"
+        )
 
     async def answer(self, work):
         """Sends what a coroutine gives, bytes or an object of JSON, or its error.

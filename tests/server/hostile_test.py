@@ -170,6 +170,17 @@ def test_a_chunked_body_is_limited_too(server, predict):
 
 
 @pytest.mark.parametrize(
+    "headers",
+    [b"Content-Length: 1000000000000000000000", b"Content-Length: 100000000"]
+    + [b"Content-Length: 4000000\r\nExpect: 100-continue"],
+)
+def test_a_huge_body_is_refused_before_it_comes(server, headers):
+    with connect(server) as client:
+        client.sendall(POST + headers + b"\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
     "start",
     [
         b"",

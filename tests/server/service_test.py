@@ -1,9 +1,15 @@
 """Starting and stopping."""
 
 import asyncio
+import concurrent.futures
+import os
 import socket
+import threading
 
+import grpc
 import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from server import service
 from tests import served
@@ -44,6 +50,29 @@ def test_only_this_machine_can_connect(toy):
         for port in (server.rest_port, server.grpc_port):
             with pytest.raises(OSError), socket.socket() as client:
                 client.connect(("127.0.0.2", port))
+
+
+def test_a_call_that_was_accepted_is_answered_at_the_end(toy, tmp_path):
+    fifo = str(tmp_path / "fifo")
+    os.mkfifo(fifo)
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name, request.model_spec.signature_name = "toy", "wait"
+    request.inputs["fifo"].CopyFrom(tf.make_tensor_proto([fifo]))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with served.serving({"toy": toy}) as server:
+            channel = grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}")
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            calls = [pool.submit(stub.Predict, request) for _ in range(2)]
+            concurrent.futures.wait(calls, timeout=0.5)
+            threading.Timer(0.5, served.open_fifo, [fifo]).start()
+            assert not any(call.done() for call in calls)
+        # The server has stopped.
+        assert [call.result().outputs["end"].string_val for call in calls] == [
+            [fifo.encode()]
+        ] * 2
+        with pytest.raises(grpc.RpcError, match="UNAVAILABLE"):
+            stub.Predict(request)
+        channel.close()
 
 
 def test_several_models(toy):
