@@ -89,25 +89,21 @@ def test_pairs_give_the_logits_of_the_model(golden, export, reference, tmp_path)
     examples = glue.find_task("mrpc").examples(golden / "glue_samples/MRPC", "dev")
     firsts = [e.text_a for e in examples] + texts
     seconds = [e.text_b for e in examples] + texts[::-1]
-    (answer,) = ask(
-        export, [("pair", {"text": firsts, "text_pair": seconds})], tmp_path
-    )
-    np.testing.assert_allclose(answer["logits"], reference(firsts, seconds), atol=1e-5)
-
-
-def test_examples_get_the_scores_of_the_model(golden, export, reference, tmp_path):
-    firsts = golden_texts(golden)
-    seconds = firsts[::-1]
-    seconds[::3] = [""] * len(seconds[::3])
-    rows = [
-        {"text": first, "text_pair": second} if second else {"text": first}
+    seconds[::3] = [""] * len(seconds[::3])  # are single texts then
+    examples = [
+        {"text": first, **({"text_pair": second} if second else {})}
         for first, second in zip(firsts, seconds, strict=True)
     ]
-    (answer,) = ask(export, [("classify", rows)], tmp_path)
-    logits = reference(firsts, seconds).astype("f8")
-    expected = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    np.testing.assert_allclose(answer["scores"], expected, atol=1e-5)
-    assert answer["classes"] == [["0", "1"]] * len(rows)
+    pairs = {"text": firsts, "text_pair": seconds}
+    answer, classified = ask(
+        export, [("pair", pairs), ("classify", examples)], tmp_path
+    )
+    logits = reference(firsts, seconds)
+    np.testing.assert_allclose(answer["logits"], logits, atol=1e-5)
+    exponentials = np.exp(logits.astype("f8"))
+    scores = exponentials / exponentials.sum(1, keepdims=True)
+    np.testing.assert_allclose(classified["scores"], scores, atol=1e-5)
+    assert classified["classes"] == [["0", "1"]] * len(firsts)
 
 
 def test_the_graph_holds_the_model_once_and_known_ops_only(export):
@@ -177,6 +173,7 @@ def test_a_regression_gives_the_numbers_of_transformers(golden, tmp_path):
     np.testing.assert_allclose(of_examples["outputs"], of_text["value"], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_several_labels_with_the_logits_of_transformers(golden, tmp_path):
     config, requests, logits = hugging_face_rows(golden, tmp_path, "classification")
     path = export_of(tmp_path, config, labels=list("abc"), label_type="multi_label")
@@ -249,6 +246,7 @@ def test_folders_that_cannot_be_exported(run, tmp_path):
 def test_heads_that_cannot_be_exported(golden, tmp_path, run, changes, words):
     places = {"TINY": golden / "tiny_tf1", "CLASSIFIER": run}
     changes = {name: places.get(value, value) for name, value in changes.items()}
+    changes = {"max_seq_length": 32, **changes}
     sentence = scripts.refusal(
         "export_saved_model.py", export_dir=tmp_path / "out", **changes
     )
