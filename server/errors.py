@@ -49,6 +49,15 @@ def exhausted(sentence):
     return RequestError(_Code.RESOURCE_EXHAUSTED, sentence)
 
 
+def check_count(count, most):
+    """Raises a RequestError if a request has more items than are allowed."""
+    if count > most:
+        raise invalid(
+            f"the request has {count} items, at most {most} are allowed; send several "
+            "requests"
+        )
+
+
 def too_slow(seconds):
     """The answer took too long."""
     return RequestError(
@@ -57,9 +66,11 @@ def too_slow(seconds):
     )
 
 
-def quoted(text):
-    """What a client sent, in ASCII and cut, for a sentence."""
-    text = json.dumps(str(text))
+def quoted(value):
+    """A value of JSON that a client sent, in ASCII and cut, for a sentence."""
+    if isinstance(value, list | dict):  # of any depth
+        return "a list" if isinstance(value, list) else "an object"
+    text = json.dumps(value[:60] if isinstance(value, str) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -4,56 +4,65 @@ import tensorflow as tf
 
 from server import errors, json_tensors
 
+_MAX_CONTEXT_BYTES = 16 << 20  # of all its copies
 
-def from_json(document):
+
+def from_json(document, max_items):
     """The examples of a request, each with the features of its context.
 
     Args:
         document: dict, with "examples" and perhaps "context".
+        max_items: int.
     Returns:
         list of tf.train.Example.
     Raises:
-        errors.RequestError: they are no examples.
+        errors.RequestError: they are no examples, or too many.
     """
     rows, context = document.get("examples"), document.get("context", {})
     if not isinstance(rows, list) or not rows:
         raise errors.invalid('"examples" must be a list of at least one object')
     if any(not isinstance(features, dict) for features in (*rows, context)):
         raise errors.invalid('"context" and all of "examples" must be objects')
-    for name in context:
-        if any(name in row for row in rows):
-            raise errors.invalid(
-                f"feature {errors.quoted(name)} is both in the context and an example"
-            )
-    common = _example(context)
-    return [_merged(common, _example(row)) for row in rows]
+    errors.check_count(len(rows), max_items)
+    if in_both := set(context) & set().union(*rows):
+        name = errors.quoted(min(in_both))
+        raise errors.invalid(f"feature {name} is both in the context and an example")
+    return _merged(_example(context), [_example(row) for row in rows])
 
 
-def from_message(message):
+def from_message(message, max_items):
     """The examples of a request by gRPC, each with the features of its context.
 
     Args:
         message: tensorflow.serving.Input.
+        max_items: int.
     Returns:
         list of tf.train.Example.
     Raises:
-        errors.RequestError: there are none.
+        errors.RequestError: there are none, or too many.
     """
+    context = tf.train.Example()
+    rows = message.example_list.examples
     if message.WhichOneof("kind") == "example_list_with_context":
-        given = message.example_list_with_context
-        found = [_merged(given.context, example) for example in given.examples]
-    else:
-        found = message.example_list.examples
-    if not found:
+        context = message.example_list_with_context.context
+        rows = message.example_list_with_context.examples
+    if not rows:
         raise errors.invalid("the input has no examples")
+    errors.check_count(len(rows), max_items)
+    return _merged(context, rows)
+
+
+def _merged(context, rows):
+    """Each of the examples with the features of a context."""
+    if context.ByteSize() * len(rows) > _MAX_CONTEXT_BYTES:
+        raise errors.invalid("the context is too large for so many examples")
+    found = []
+    for row in rows:
+        example = tf.train.Example()
+        example.CopyFrom(context)
+        example.MergeFrom(row)
+        found.append(example)
     return found
-
-
-def _merged(context, example):
-    merged = tf.train.Example()
-    merged.CopyFrom(context)
-    merged.MergeFrom(example)
-    return merged
 
 
 def _example(features):

@@ -48,14 +48,15 @@ class Inference:
 
     def __init__(self, repository, batcher, max_items, timeout_s):
         self.repository = repository
-        self._batcher, self._max_items, self._timeout_s = batcher, max_items, timeout_s
+        self.max_items = max_items
+        self._batcher, self._timeout_s = batcher, timeout_s
 
     async def predict(self, target, read):
         """Runs a signature on the inputs of a request.
 
         Args:
             target: Target.
-            read: function of the signatures.Signature, gives the inputs.
+            read: coroutine function of the signatures.Signature, gives the inputs.
         Returns:
             Answer.
         Raises:
@@ -83,20 +84,17 @@ class Inference:
         return answer, examples.numbers(answer.outputs, len(rows))
 
     async def _run_examples(self, target, method, rows):
-        return await self._run(
-            target, method, lambda s: messages.example_inputs(rows, s)
-        )
+        async def read(signature):
+            return messages.example_inputs(rows, signature)
+
+        return await self._run(target, method, read)
 
     async def _run(self, target, method, read):
         version = self.repository.find(target.model, target.version)
         signature = version.signature(target.signature, method)
-        inputs = read(signature)
+        inputs = await read(signature)
         num_items = signature.check(inputs)
-        if num_items > self._max_items:
-            raise errors.invalid(
-                f"the request has {num_items} items, at most {self._max_items} are "
-                "allowed; send several requests"
-            )
+        errors.check_count(num_items, self.max_items)
         with version.in_use():
             try:
                 async with asyncio.timeout(self._timeout_s):

@@ -1,6 +1,7 @@
 """The JSON of TensorFlow Serving's REST API, to arrays and back."""
 
 import base64
+import collections
 import json
 
 import numpy as np
@@ -47,8 +48,8 @@ def parse(body):
 def _object(pairs):
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = collections.Counter(name for name, _ in pairs)
+        ((twice, _),) = counts.most_common(1)
         raise errors.invalid(f"key {errors.quoted(twice)} is twice in one object")
     return found
 

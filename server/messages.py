@@ -8,7 +8,7 @@ import tensorflow as tf
 from server import errors
 
 _MAX_RANK = 32
-# A message may give one value for all of a large shape. More elements than this, and
+# A message may give one number for all of a large shape. More elements than this, and
 # than the message has bytes, are refused.
 _MAX_REPEATED = 1 << 20
 
@@ -52,14 +52,17 @@ def example_inputs(examples, signature):
 def _to_array(tensor, spec, name):
     """np.ndarray of a TensorProto."""
     if tensor.dtype != spec.dtype.as_datatype_enum:
-        sent = tf.dtypes.DType(tensor.dtype).name if tensor.dtype else "nothing"
-        raise errors.invalid(f"input {name} must be {spec.dtype.name}, got {sent}")
+        raise errors.invalid(
+            f"input {name} must be {spec.dtype.name}, got {_type_name(tensor.dtype)}"
+        )
     shape = [dim.size for dim in tensor.tensor_shape.dim]
     if tensor.tensor_shape.unknown_rank or any(size < 0 for size in shape):
         raise errors.invalid(f"input {name} must have a shape")
-    if len(shape) > _MAX_RANK or (
-        math.prod(shape) > max(_MAX_REPEATED, tensor.ByteSize())
-    ):
+    if spec.dtype == tf.string:
+        most = len(tensor.string_val)  # One may be long.
+    else:
+        most = max(_MAX_REPEATED, tensor.ByteSize())
+    if len(shape) > _MAX_RANK or math.prod(shape) > most:
         raise errors.invalid(f"input {name} has shape {shape} and fewer values")
     try:
         return tf.make_ndarray(tensor).reshape(shape)
@@ -67,6 +70,13 @@ def _to_array(tensor, spec, name):
         raise errors.invalid(
             f"input {name} does not have the values of its shape {shape}"
         ) from None
+
+
+def _type_name(number):
+    try:
+        return tf.as_dtype(number).name
+    except TypeError:
+        return f"type {number}"
 
 
 def to_tensor(array, dtype):

@@ -29,7 +29,7 @@ class Handler(tornado.web.RequestHandler):
     requests, a set that holds the handlers of whole requests until they are answered.
     """
 
-    METHOD = "other"  # for the counts
+    METHOD = "other"  # for the counts; None is not counted
 
     def set_default_headers(self):
         self.set_header("Content-Type", "application/json")
@@ -46,7 +46,7 @@ class Handler(tornado.web.RequestHandler):
         # curl asks before it sends a large body; this is the answer.
         is_asked = "Expect" in self.request.headers
         allowed = self.settings["max_body_bytes"] if is_asked else _MAX_DISCARDED
-        if length.isdigit() and (len(length) > 18 or int(length) > allowed):
+        if length.isdecimal() and (len(length) > 18 or int(length) > allowed):
             self._refuse_body()
 
     def data_received(self, chunk):
@@ -110,9 +110,10 @@ class Handler(tornado.web.RequestHandler):
         return super().finish(chunk)
 
     def on_finish(self):
-        seconds = time.perf_counter() - self._started
-        status = str(self.get_status())
-        self.settings["monitor"].answered("rest", self.METHOD, status, seconds)
+        if self.METHOD:
+            seconds = time.perf_counter() - self._started
+            status = str(self.get_status())
+            self.settings["monitor"].answered("rest", self.METHOD, status, seconds)
 
 
 class Infer(Handler):
@@ -135,12 +136,14 @@ class Infer(Handler):
             name, _number(version), json_tensors.signature_name(document)
         )
         if method == "predict":
-            answer = await service.predict(
-                target, lambda signature: json_tensors.inputs(document, signature)
-            )
+
+            async def read(signature):
+                return await _aside(len(body), json_tensors.inputs, document, signature)
+
+            answer = await service.predict(target, read)
             size = sum(array.size for array in answer.outputs.values())
             return await _aside(size, _write, answer.outputs, "instances" in document)
-        rows = examples.from_json(document)
+        rows = await _aside(len(body), examples.from_json, document, service.max_items)
         run = service.classify if method == "classify" else service.regress
         _, results = await run(target, rows)
         return {"results": results}
@@ -178,7 +181,7 @@ class Metadata(Handler):
 class Health(Handler):
     """GET /healthz."""
 
-    METHOD = "health"
+    METHOD = None  # Machines ask all the time.
 
     async def get(self):
         await self.finish({"status": "ok"})
@@ -187,7 +190,7 @@ class Health(Handler):
 class Metrics(Handler):
     """GET /metrics, for Prometheus."""
 
-    METHOD = "metrics"
+    METHOD = None
 
     async def get(self):
         self.set_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

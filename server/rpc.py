@@ -18,6 +18,8 @@ from tensorflow_serving.apis import (
 
 from server import errors, examples, inference, messages, metadata, signatures
 
+_MAX_TASKS = 16  # of MultiInference
+
 
 class _Calls:
     """Errors as status codes, and all calls counted.
@@ -55,15 +57,16 @@ class PredictionService(_Calls, prediction_service_pb2_grpc.PredictionServiceSer
 
     async def Predict(self, request, context):
         async with self._call("predict", context):
-            answer = await self._inference.predict(
-                _target(request.model_spec), lambda s: messages.inputs(request, s)
-            )
-            wanted = list(request.output_filter) or list(answer.outputs)
-            unknown = [name for name in wanted if name not in answer.outputs]
-            if unknown:
+
+            async def read(signature):
+                return messages.inputs(request, signature)
+
+            answer = await self._inference.predict(_target(request.model_spec), read)
+            wanted = set(request.output_filter) or set(answer.outputs)
+            if unknown := wanted - set(answer.outputs):
                 raise errors.invalid(
                     f"signature {answer.signature.name} has no output "
-                    f"{errors.quoted(unknown[0])}"
+                    f"{errors.quoted(min(unknown))}"
                 )
             response = predict_pb2.PredictResponse()
             _fill(response.model_spec, answer)
@@ -88,6 +91,8 @@ class PredictionService(_Calls, prediction_service_pb2_grpc.PredictionServiceSer
 
     async def MultiInference(self, request, context):
         async with self._call("multi_inference", context):
+            if not 0 < len(request.tasks) <= _MAX_TASKS:
+                raise errors.invalid(f"there must be 1 to {_MAX_TASKS} tasks")
             response = inference_pb2.MultiInferenceResponse()
             for task in request.tasks:
                 result, target = response.results.add(), _target(task.model_spec)
@@ -110,7 +115,7 @@ class PredictionService(_Calls, prediction_service_pb2_grpc.PredictionServiceSer
             return metadata.response(version, request.metadata_field)
 
     async def _classify(self, target, message, response):
-        rows = examples.from_message(message)
+        rows = examples.from_message(message, self._inference.max_items)
         answer, found = await self._inference.classify(target, rows)
         for labels in found:
             classes = response.result.classifications.add().classes
@@ -119,7 +124,7 @@ class PredictionService(_Calls, prediction_service_pb2_grpc.PredictionServiceSer
         _fill(response.model_spec, answer)
 
     async def _regress(self, target, message, response):
-        rows = examples.from_message(message)
+        rows = examples.from_message(message, self._inference.max_items)
         answer, found = await self._inference.regress(target, rows)
         for value in found:
             response.result.regressions.add(value=value)

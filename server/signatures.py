@@ -70,7 +70,7 @@ class Signature:
         if set(names) != set(self.inputs):
             raise errors.invalid(
                 f"signature {self.name} takes {', '.join(self.inputs)}; "
-                f"got {', '.join(map(errors.quoted, sorted(names))) or 'nothing'}"
+                f"got {', '.join(map(errors.quoted, sorted(names)[:10])) or 'nothing'}"
             )
 
     def run(self, inputs):

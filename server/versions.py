@@ -117,7 +117,7 @@ class Version:
             return  # A log of sessions, which are not served.
         for name in names:
             signature = self.signature(name)
-            rows = examples.from_message(request.input)
+            rows = examples.from_message(request.input, _MAX_WARM_UP_REQUESTS)
             yield signature, messages.example_inputs(rows, signature)
 
 

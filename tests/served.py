@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import threading
+import time
 
 import numpy as np
 import tensorflow as tf
@@ -67,7 +68,7 @@ class Toy(tf.Module):
         return {"data_bytes": data, "data": data}
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "fifo")])
-    def wait(self, fifo):  # until somebody opens the FIFO to read
+    def wait(self, fifo):  # see Gate
         with tf.control_dependencies([tf.io.write_file(fifo[0], "")]):
             return {"end": tf.identity(fifo)}
 
@@ -170,6 +171,20 @@ def predict(port, body, model="toy", method="predict"):
     return request(port, "POST", f"/v1/models/{model}:{method}", body)
 
 
+def metric(port, name):
+    """The value of a metric without labels."""
+    text = request(port, "GET", "/metrics")[1].decode()
+    return float(text.split(f"\n{name} ")[1].split("\n")[0])
+
+
+def wait_for(condition):
+    """Waits until a function gives True."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "it does not come true"
+        time.sleep(0.02)
+
+
 def sentence(found, status):
     """The sentence of an (actual status, answer) that is an error, as expected."""
     assert found[0] == status, found
@@ -178,6 +193,25 @@ def sentence(found, status):
     return found[1]["error"]
 
 
-def open_fifo(path):
-    """Lets go who waits for a FIFO."""
-    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+class Gate:
+    """A FIFO at which requests of the signature `wait` stop, until it is opened.
+
+    Leaving the context opens it.
+    """
+
+    def __init__(self, folder):
+        self.path, self._reader = str(folder / "gate"), None
+        os.mkfifo(self.path)
+
+    def open(self):
+        """Lets go who waits, and whoever comes later."""
+        if self._reader is None:
+            self._reader = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.open()
+        os.remove(self.path)
+        os.close(self._reader)

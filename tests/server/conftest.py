@@ -13,6 +13,12 @@ def toy(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def gate(tmp_path):
+    with served.Gate(tmp_path) as gate:
+        yield gate
+
+
 @pytest.fixture(scope="module")
 def server(toy):
     limits = {"client_timeout_s": 1.0, "timeout_s": 2.0, "max_body_bytes": 3 << 20}

@@ -22,7 +22,8 @@ def test_features_of_json_are_those_of_the_message():
         "weights": [0.5, float("inf")],
         "nothing": [],
     }
-    (found,) = examples.from_json({"examples": [row], "context": {"year": 2018}})
+    body = {"examples": [row], "context": {"year": 2018}}
+    (found,) = examples.from_json(body, 1)
     expected = example(
         r"""features {
           feature { key: "text" value { bytes_list { value: "\303\251" } } }
@@ -42,27 +43,29 @@ def test_features_of_json_are_those_of_the_message():
 )
 def test_values_that_are_no_feature(value):
     with pytest.raises(errors.RequestError, match='feature "x"'):
-        examples.from_json({"examples": [{"x": value}]})
+        examples.from_json({"examples": [{"x": value}]}, 1)
 
 
 def test_names_that_are_no_text():
     with pytest.raises(errors.RequestError, match="surrogate"):
-        examples.from_json({"examples": [{"\ud800": 1}]})
+        examples.from_json({"examples": [{"\ud800": 1}]}, 1)
 
 
 def test_the_context_of_a_message_is_of_every_example():
     message = input_pb2.Input()
     with pytest.raises(errors.RequestError, match="no examples"):
-        examples.from_message(message)
+        examples.from_message(message, 9)
     a = example('features { feature { key: "a" value { int64_list { value: 1 } } } }')
     b = example('features { feature { key: "b" value { int64_list { value: 2 } } } }')
     message.example_list_with_context.context.CopyFrom(a)
     message.example_list_with_context.examples.extend([b, example("")])
-    first, second = examples.from_message(message)
+    first, second = examples.from_message(message, 9)
     assert set(first.features.feature) == {"a", "b"}
     assert second == a
     message.example_list.examples.extend([b])
-    assert list(examples.from_message(message)) == [b]
+    assert examples.from_message(message, 9) == [b]
+    with pytest.raises(errors.RequestError, match="at most 0"):
+        examples.from_message(message, 0)
 
 
 def test_classes_with_and_without_names_or_scores():

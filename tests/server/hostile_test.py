@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import json
-import os
 import socket
 import time
 
@@ -77,7 +76,29 @@ def test_bad_ids_are_refused(predict, value, part):
     assert part in served.sentence(predict(body), 400)
 
 
+def test_no_depth_of_nesting_is_too_much(predict):
+    for depth in (10, 100, *range(800, 1000, 8), 10_000):
+        for opening, end in (('{"a": ', "}"), ("[", "]")):
+            value = opening * depth + "1" + end * depth
+            found = predict(f'{{"instances": [{value}]}}'.encode())
+            assert served.sentence(found, 400)
+
+
+def test_many_keys_take_no_more_than_their_time(predict):
+    keys = [f'"{number}": 1' for number in range(200_000)]
+    began = time.monotonic()
+    found = predict(f"{{{', '.join([*keys, keys[-1]])}}}".encode())
+    assert "twice" in served.sentence(found, 400)
+    found = predict(f'{{"inputs": {{{", ".join(keys)}}}}}'.encode())
+    assert "takes text; got" in served.sentence(found, 400)
+    context = {key[1:-4]: 1 for key in keys[:50_000]}
+    body = {"examples": [{"text": "a"}] * 250, "context": context}
+    assert "too large" in served.sentence(predict(body, "classify"), 400)
+    assert time.monotonic() - began < 20
+
+
 BAD_EXAMPLES = {
+    "many": ({"examples": [{}] * 10_000}, "at most 256"),
     "none": ({"examples": []}, "at least one"),
     "no_list": ({"examples": {"text": "a"}}, "at least one"),
     "no_object": ({"examples": ["a"]}, "objects"),
@@ -203,10 +224,11 @@ def test_a_slow_client_is_cut_off_and_blocks_nobody(server, predict, start):
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: \xb2\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 100_000 + b"\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
-    ids=["tls", "negative_length", "long_header", "http2"],
+    ids=["tls", "negative_length", "odd_length", "long_header", "http2"],
 )
 def test_what_is_not_http_is_cut_off(server, predict, start):
     with connect(server) as client:
@@ -219,47 +241,34 @@ def test_what_is_not_http_is_cut_off(server, predict, start):
     assert predict({"instances": ["a"]})[0] == 200
 
 
-def test_a_model_that_takes_too_long(predict, tmp_path):
-    fifo = str(tmp_path / "fifo")
-    os.mkfifo(fifo)
-    body = {"signature_name": "wait", "instances": [fifo]}
-    try:
-        assert "2 seconds" in served.sentence(predict(body), 504)
-    finally:
-        served.open_fifo(fifo)
+def test_a_model_that_takes_too_long(predict, gate):
+    body = {"signature_name": "wait", "instances": [gate.path]}
+    assert "2 seconds" in served.sentence(predict(body), 504)
+    gate.open()
     assert predict({"instances": ["a"]})[0] == 200
 
 
-def test_a_full_queue_refuses_and_a_client_that_goes_leaves_it(toy, tmp_path):
-    fifo = str(tmp_path / "fifo")
-    os.mkfifo(fifo)
-    body = {"signature_name": "wait", "instances": [fifo]}
+def test_a_full_queue_refuses_and_a_client_that_goes_leaves_it(toy, gate):
+    body = {"signature_name": "wait", "instances": [gate.path]}
     with (
         served.serving({"toy": toy}, max_queue=2, max_batch_size=1) as server,
         concurrent.futures.ThreadPoolExecutor(8) as pool,
     ):
         port = server.rest_port
 
-        def waiting():
-            text = served.request(port, "GET", "/metrics")[1].decode()
-            return text.split("\nserving_waiting_requests ")[1].split("\n")[0]
-
-        def wait_for(number):
-            end = time.monotonic() + 10
-            while waiting() != number:
-                assert time.monotonic() < end, waiting()
-                time.sleep(0.02)
+        def wait_for(number, name="serving_waiting_requests"):
+            served.wait_for(lambda: served.metric(port, name) == number)
 
         slow = pool.submit(served.predict, port, body)
-        time.sleep(0.2)
+        wait_for(1, "serving_batch_items_count")
         kept = pool.submit(served.predict, port, {"instances": ["kept"]})
-        wait_for("1.0")
+        wait_for(1)
         with connect(server) as client:
             client.sendall(POST + b'Content-Length: 20\r\n\r\n{"instances": ["a"]}')
-            wait_for("2.0")
+            wait_for(2)
             found = served.predict(port, {"instances": ["late"]})
             assert "try again" in served.sentence(found, 503)
-        wait_for("1.0")
-        served.open_fifo(fifo)
+        wait_for(1)
+        gate.open()
         assert slow.result()[0] == 200
         assert kept.result()[1]["predictions"][0]["echo"] == "kept"

@@ -1,7 +1,6 @@
 """gRPC with the stubs of tensorflow-serving-api, as a client has them."""
 
 import concurrent.futures
-import os
 
 import grpc
 import numpy as np
@@ -147,6 +146,10 @@ def test_several_inferences_of_the_same_examples(stub):
     assert second.model_spec.signature_name == "score"
     request.tasks[0].method_name = "other"
     assert "method_name" in refusal(stub.MultiInference, request)
+    request.tasks.extend([request.tasks[1]] * 16)
+    assert "1 to 16 tasks" in refusal(stub.MultiInference, request)
+    del request.tasks[:]
+    assert "1 to 16 tasks" in refusal(stub.MultiInference, request)
 
 
 def test_metadata_is_that_of_the_file(stub, toy):
@@ -207,7 +210,11 @@ def bad_requests():
     rank = tensor(tf.float32, [1] * 100, float_val=[1])
     yield predict_request("double", x=rank), "fewer values"
     nothing = tensor_pb2.TensorProto()
-    yield predict_request(text=nothing), "must be string, got nothing"
+    yield predict_request(text=nothing), "must be string, got type 0"
+    unknown = tensor_pb2.TensorProto(dtype=999)
+    yield predict_request(text=unknown), "must be string, got type 999"
+    long = tensor(tf.string, [1 << 20], string_val=[b"a" * 1000])
+    yield predict_request(text=long), "fewer values"
     bad_id = predict_request("look_up", ids=[[10]], is_negative=[True])
     yield bad_id, "the model refuses"
     label = predict_request(text=text)
@@ -239,6 +246,12 @@ def test_examples_that_are_none(stub):
     assert "the model refuses" in refusal(stub.Classify, request)
     request.model_spec.signature_name = "double"
     assert "predict, not" in refusal(stub.Classify, request)
+    with_context = request.input.example_list_with_context
+    with_context.context.CopyFrom(examples("x" * 500_000)[0])
+    with_context.examples.extend([bonus(1)] * 100)
+    assert "context is too large" in refusal(stub.Classify, request)
+    with_context.examples.extend([tf.train.Example()] * 200)
+    assert "300 items" in refusal(stub.Classify, request)
 
 
 def test_large_messages_are_refused(stub):
@@ -255,19 +268,12 @@ def test_bytes_that_are_no_message(channel, stub):
     assert arrays(stub.Predict(predict_request(text=["a"])))["size"] == [1]
 
 
-def test_models_that_take_too_long(stub, tmp_path):
-    fifo = str(tmp_path / "fifo")
-    os.mkfifo(fifo)
-    try:
-        request = predict_request("wait", fifo=[fifo])
-        assert "2 seconds" in refusal(stub.Predict, request, Code.DEADLINE_EXCEEDED)
-    finally:
-        served.open_fifo(fifo)
+def test_models_that_take_too_long(stub, gate):
+    request = predict_request("wait", fifo=[gate.path])
+    assert "2 seconds" in refusal(stub.Predict, request, Code.DEADLINE_EXCEEDED)
 
 
-def test_a_full_queue(toy, tmp_path):
-    fifo = str(tmp_path / "fifo")
-    os.mkfifo(fifo)
+def test_a_full_queue(toy, gate):
     limits = {"max_queue": 1, "max_batch_size": 1}
     with (
         served.serving({"toy": toy}, **limits) as server,
@@ -276,14 +282,12 @@ def test_a_full_queue(toy, tmp_path):
     ):
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         calls = [
-            pool.submit(stub.Predict, predict_request("wait", fifo=[fifo]))
+            pool.submit(stub.Predict, predict_request("wait", fifo=[gate.path]))
             for _ in range(4)
         ]
-        done, waiting = concurrent.futures.wait(calls, timeout=1)
-        assert (len(done), len(waiting)) == (2, 2)
-        for call in done:
-            assert call.exception().code() == Code.RESOURCE_EXHAUSTED
-        while waiting:
-            served.open_fifo(fifo)
-            done, waiting = concurrent.futures.wait(waiting, timeout=0.1)
+        served.wait_for(lambda: sum(call.done() for call in calls) == 2)
+        for call in calls:
+            if call.done():
+                assert call.exception().code() == Code.RESOURCE_EXHAUSTED
+        gate.open()
         assert sum(call.exception() is None for call in calls) == 2

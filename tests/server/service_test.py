@@ -2,7 +2,6 @@
 
 import asyncio
 import concurrent.futures
-import os
 import socket
 import threading
 
@@ -52,23 +51,28 @@ def test_only_this_machine_can_connect(toy):
                 client.connect(("127.0.0.2", port))
 
 
-def test_a_call_that_was_accepted_is_answered_at_the_end(toy, tmp_path):
-    fifo = str(tmp_path / "fifo")
-    os.mkfifo(fifo)
+def test_a_call_that_was_accepted_is_answered_at_the_end(toy, gate):
     request = predict_pb2.PredictRequest()
     request.model_spec.name, request.model_spec.signature_name = "toy", "wait"
-    request.inputs["fifo"].CopyFrom(tf.make_tensor_proto([fifo]))
+    request.inputs["fifo"].CopyFrom(tf.make_tensor_proto([gate.path]))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         with served.serving({"toy": toy}) as server:
             channel = grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}")
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
             calls = [pool.submit(stub.Predict, request) for _ in range(2)]
-            concurrent.futures.wait(calls, timeout=0.5)
-            threading.Timer(0.5, served.open_fifo, [fifo]).start()
+            name = "serving_waiting_requests"  # or both run as one
+            served.wait_for(
+                lambda: (
+                    served.metric(server.rest_port, "serving_batch_items_sum")
+                    + served.metric(server.rest_port, name)
+                    == 2
+                )
+            )
+            threading.Timer(0.5, gate.open).start()
             assert not any(call.done() for call in calls)
         # The server has stopped.
         assert [call.result().outputs["end"].string_val for call in calls] == [
-            [fifo.encode()]
+            [gate.path.encode()]
         ] * 2
         with pytest.raises(grpc.RpcError, match="UNAVAILABLE"):
             stub.Predict(request)
