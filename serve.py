@@ -70,8 +70,9 @@ def main():
     try:
         from server import repository, service
     except ModuleNotFoundError as error:
+        name = error.name.partition(".")[0]
         raise ValueError(
-            f"serve.py needs {error.name}; run pip install -r requirements-serving.txt"
+            f"serve.py needs {name}; run pip install -r requirements-serving.txt"
         ) from None
     values = common_flags.values()
     models = repository.parse(values.pop("model"))

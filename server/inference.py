@@ -92,10 +92,10 @@ class Inference:
     async def _run(self, target, method, read):
         version = self.repository.find(target.model, target.version)
         signature = version.signature(target.signature, method)
-        inputs = await read(signature)
-        num_items = signature.check(inputs)
-        errors.check_count(num_items, self.max_items)
         with version.in_use():
+            inputs = await read(signature)
+            num_items = signature.check(inputs)
+            errors.check_count(num_items, self.max_items)
             try:
                 async with asyncio.timeout(self._timeout_s):
                     outputs = await self._batcher.run(signature, inputs, num_items)

@@ -41,11 +41,12 @@ class Handler(tornado.web.RequestHandler):
         self._started = time.perf_counter()
 
     def prepare(self):
-        self.request.connection.set_max_body_size(_MAX_DISCARDED)
+        allowed = self.settings["max_body_bytes"]
+        # curl asks before it sends a large body; others just send it.
+        if "Expect" not in self.request.headers:
+            allowed = max(allowed, _MAX_DISCARDED)
+        self.request.connection.set_max_body_size(allowed)
         length = self.request.headers.get("Content-Length", "")
-        # curl asks before it sends a large body; this is the answer.
-        is_asked = "Expect" in self.request.headers
-        allowed = self.settings["max_body_bytes"] if is_asked else _MAX_DISCARDED
         if length.isdecimal() and (len(length) > 18 or int(length) > allowed):
             self._refuse_body()
 
