@@ -12,6 +12,9 @@ import numpy as np
 from server import errors
 
 
+_SHORT = 64  # bytes; all shorter texts may run together
+
+
 @dataclasses.dataclass(eq=False)
 class _Waiting:
     """A request: what to run, when it came, and whoever waits for its outputs."""
@@ -28,7 +31,7 @@ class Batcher:
 
     A request starts at once if a thread is free and nothing could join it. Those that
     wait join if they are for the same signature, have rows of equal shapes and, so that
-    short ones are not padded much, texts of roughly equal lengths.
+    short ones are not padded much, texts of roughly equal lengths (powers of 2).
 
     Args:
         num_threads: int, runs at the same time.
@@ -100,7 +103,7 @@ class Batcher:
         ):
             return request
         lengths = [
-            max(map(len, array.flat)).bit_length()
+            (max(map(len, array.flat)) // _SHORT).bit_length()
             for array in arrays
             if array.dtype == object and array.size
         ]

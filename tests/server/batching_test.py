@@ -99,12 +99,12 @@ def test_what_runs_together():
 
 def test_texts_of_very_different_lengths_run_apart():
     signature = Doubler()
-    texts = ["a", "b" * 100, "c" * 1000, "d" * 120, "e" * 600, ""]
+    texts = ["a", "b" * 100, "c" * 1000, "d" * 120, "e" * 600, "", "f" * 60]
     arrays = [np.array([text], object) for text in texts]
     found = asyncio.run(together(batcher(), signature, arrays))
     assert [x.tolist() for x in found] == [[2 * text] for text in texts]
     ran = [[len(text) for text in x] for x in signature.runs]
-    assert ran == [[1], [100, 120], [1000, 600], [0]]
+    assert ran == [[1], [100, 120], [1000, 600], [0, 60]]
 
 
 @pytest.mark.parametrize(
