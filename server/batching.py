@@ -11,7 +11,6 @@ import numpy as np
 
 from server import errors
 
-
 _SHORT = 64  # bytes; all shorter texts may run together
 
 
