@@ -152,7 +152,7 @@ class Update:
             8 * size * width
             # In float32: what both norms have divided, the context once more.
             + 3 * size * 4
-            # GELU: its value and its slope.
+            # What GELU takes and what it gives.
             + 2 * inner * width
             # Attention: probabilities, the mask of dropout, their product.
             + 3 * scores * width
