@@ -5,6 +5,8 @@
     curl -d '{"instances": ["Where is my card?"]}' \\
         http://127.0.0.1:8501/v1/models/mrpc:predict
 
+The same port has a page to try the models in a browser: http://127.0.0.1:8501/
+
 --model may be repeated. The highest version in a model's folder is served, and newer
 ones as they appear. Clients written for TensorFlow Serving work unchanged. There is no
 encryption and no password: what --host opens to a network, others have to guard.

@@ -144,6 +144,11 @@ class Repository:
         for model in self._models.values():
             self._serve(model, model.load_highest())
 
+    @property
+    def names(self):
+        """list of str, the models in the order of `folders`."""
+        return list(self._models)
+
     def find(self, name, number=None):
         """The version that is served.
 

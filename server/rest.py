@@ -1,123 +1,19 @@
-"""TensorFlow Serving's REST API, health and metrics, over HTTP."""
+"""TensorFlow Serving's REST API, health, metrics and a page, over HTTP."""
 
 import asyncio
-import http
-import json
-import time
 
 import tornado.httpserver
-import tornado.iostream
 import tornado.web
-from absl import logging
 from google.protobuf import json_format
 
-from server import errors, examples, inference, json_tensors, metadata
+from server import examples, handler, inference, json_tensors, metadata, web_page
 
-# Larger bodies than are allowed are read up to here and thrown away, so that the client
-# sees the answer; at still larger ones the connection is closed after it.
-_MAX_DISCARDED = 64 << 20
 _LARGE = 1 << 15  # bytes of a body, values of an answer: about a millisecond
 # Of what clients of TensorFlow Serving send; curl calls every body a form.
 _CONTENT_TYPES = ("", "application/json", "application/x-www-form-urlencoded")
 
 
-@tornado.web.stream_request_body
-class Handler(tornado.web.RequestHandler):
-    """Answers errors as {"error": sentence}, limits the body, counts the request.
-
-    Settings of the application: inference, monitor, max_body_bytes, is_stopping and
-    requests, a set that holds the handlers of whole requests until they are answered.
-    """
-
-    METHOD = "other"  # for the counts; None is not counted
-
-    def set_default_headers(self):
-        self.set_header("Content-Type", "application/json")
-        self.set_header("X-Content-Type-Options", "nosniff")
-        self.clear_header("Server")
-
-    def initialize(self):
-        self._chunks, self._num_bytes, self._task = [], 0, None
-        self._started = time.perf_counter()
-
-    def prepare(self):
-        allowed = self.settings["max_body_bytes"]
-        # curl asks before it sends a large body; others just send it.
-        if "Expect" not in self.request.headers:
-            allowed = max(allowed, _MAX_DISCARDED)
-        self.request.connection.set_max_body_size(allowed)
-        length = self.request.headers.get("Content-Length", "")
-        if length.isdecimal() and (len(length) > 18 or int(length) > allowed):
-            self._refuse_body()
-
-    def data_received(self, chunk):
-        self._num_bytes += len(chunk)
-        if self._num_bytes <= self.settings["max_body_bytes"]:
-            self._chunks.append(chunk)
-
-    def body(self):
-        """bytes, the whole body; raises tornado.web.HTTPError if it is too large."""
-        if self._num_bytes > self.settings["max_body_bytes"]:
-            self._refuse_body()
-        return b"".join(self._chunks)
-
-    def _refuse_body(self):
-        limit = self.settings["max_body_bytes"]
-        raise tornado.web.HTTPError(
-            413, f"the body has more than {limit} bytes; send several requests"
-        )
-
-    async def answer(self, work):
-        """Sends what a coroutine gives, bytes or an object of JSON, or its error.
-
-        Args:
-            work: coroutine; may raise errors.RequestError. It is cancelled when the
-                client goes away.
-        """
-        self.settings["requests"].add(self)
-        self._started = time.perf_counter()
-        self._task = asyncio.ensure_future(work)
-        try:
-            await self.finish(await self._task)
-        except errors.RequestError as error:
-            raise tornado.web.HTTPError(
-                errors.HTTP_STATUS[error.code], error.sentence
-            ) from None
-        except (asyncio.CancelledError, tornado.iostream.StreamClosedError):
-            self.set_status(499, "Client Closed Request")  # for the counts
-        finally:
-            self.settings["requests"].discard(self)
-
-    def on_connection_close(self):
-        super().on_connection_close()
-        if self._task:
-            self._task.cancel()
-
-    def write_error(self, status_code, **kwargs):
-        error = kwargs.get("exc_info", (None, None))[1]
-        sentence = getattr(error, "log_message", None) or {
-            404: f"there is nothing at {errors.quoted(self.request.path)}",
-            405: f"{self.request.method} is not allowed here",
-        }.get(status_code, http.HTTPStatus(status_code).phrase)
-        self.finish(json.dumps({"error": sentence}))
-
-    def log_exception(self, kind, error, trace):
-        if not isinstance(error, tornado.web.HTTPError):
-            logging.error("request failed", exc_info=(kind, error, trace))
-
-    def finish(self, chunk=None):
-        if self.settings["is_stopping"]:
-            self.set_header("Connection", "close")
-        return super().finish(chunk)
-
-    def on_finish(self):
-        if self.METHOD:
-            seconds = time.perf_counter() - self._started
-            status = str(self.get_status())
-            self.settings["monitor"].answered("rest", self.METHOD, status, seconds)
-
-
-class Infer(Handler):
+class Infer(handler.Handler):
     """POST ...:predict, :classify or :regress."""
 
     async def post(self, name, version, method):
@@ -150,7 +46,16 @@ class Infer(Handler):
         return {"results": results}
 
 
-class Status(Handler):
+class Models(handler.Handler):
+    """GET /v1/models, the names of all; TensorFlow Serving has no such list."""
+
+    METHOD = "models"
+
+    async def get(self):
+        await self.finish({"models": self.settings["inference"].repository.names})
+
+
+class Status(handler.Handler):
     """GET /v1/models/NAME[/versions/NUMBER]."""
 
     METHOD = "status"
@@ -163,7 +68,7 @@ class Status(Handler):
         return _to_dict(metadata.status(repository, name, _number(version)))
 
 
-class Metadata(Handler):
+class Metadata(handler.Handler):
     """GET /v1/models/NAME[/versions/NUMBER]/metadata."""
 
     METHOD = "metadata"
@@ -179,7 +84,7 @@ class Metadata(Handler):
         return {"model_spec": spec, "metadata": {"signature_def": signatures}}
 
 
-class Health(Handler):
+class Health(handler.Handler):
     """GET /healthz."""
 
     METHOD = None  # Machines ask all the time.
@@ -188,7 +93,7 @@ class Health(Handler):
         await self.finish({"status": "ok"})
 
 
-class Metrics(Handler):
+class Metrics(handler.Handler):
     """GET /metrics, for Prometheus."""
 
     METHOD = None
@@ -198,7 +103,7 @@ class Metrics(Handler):
         await self.finish(self.settings["monitor"].text())
 
 
-class Missing(Handler):
+class Missing(handler.Handler):
     """Everything else."""
 
     def _miss(self):
@@ -231,8 +136,9 @@ def _to_dict(message):
 
 
 _MODEL = r"/v1/models/([^/:]+)(?:/versions/([0-9]{1,18}))?"
-# What is served; a page is a line of its own.
 ROUTES = [
+    (web_page.PATH, web_page.WebPage),
+    ("/v1/models", Models),
     (_MODEL, Status),
     (f"{_MODEL}/metadata", Metadata),
     (f"{_MODEL}:(predict|classify|regress)", Infer),

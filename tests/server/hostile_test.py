@@ -129,8 +129,7 @@ def test_a_signature_serves_its_own_method_only(predict):
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
-        "/v1/models",
+        "/v1",
         "/v1/models/",
         "/v1/models/other",
         "/v1/models/..%2f..%2fetc%2fpasswd",

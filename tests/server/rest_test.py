@@ -111,6 +111,10 @@ def test_status_and_metadata(get):
     assert sizes == ["-1", "-1"]
 
 
+def test_the_list_of_models(get):
+    assert get("/v1/models") == (200, {"models": ["toy"]})
+
+
 def test_health_and_metrics(get, predict):
     assert get("/healthz") == (200, {"status": "ok"})
     predict({"instances": ["a"]})
