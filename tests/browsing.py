@@ -50,6 +50,7 @@ class Page:
 
     def __init__(self, driver, port):
         self.driver, self.origin = driver, f"http://127.0.0.1:{port}"
+        self.complaints(), self.requests()  # those of others
 
     def open(self, model=None):
         """Loads the page, and chooses a model."""
@@ -130,3 +131,12 @@ class Page:
             for message in messages
             if message["method"] == "Network.requestWillBeSent"
         ]
+
+    def check(self):
+        """Fails if errors were logged, texts became markup, or others were asked."""
+        assert self.complaints() == []
+        assert self.run("return window.pwned ?? null") is None
+        assert self.all("main script, main img, main b") == []
+        urls = self.requests()
+        assert urls
+        assert [url for url in urls if not url.startswith(f"{self.origin}/")] == []

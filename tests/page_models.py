@@ -18,6 +18,7 @@ HOSTILE = (
     "none",
 )
 SHARES = [0.3, 0.15, 0.6, 0.05, 0.5, 0.2, 0.02, 0.01, 0.1, 0.04, 0.9, 0.0]
+MAX_BODY_BYTES = 200_000  # of the server of these models
 WORDS = ("sat", HOSTILE[1], "##ting")
 _TEXT = [tf.TensorSpec([None], tf.string, "text")]
 _PAIR = [*_TEXT, tf.TensorSpec([None], tf.string, "text_pair")]

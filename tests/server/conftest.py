@@ -1,8 +1,8 @@
-"""One export for all tests of the server, and a server of it."""
+"""Models for all tests of the server, servers of them, and a browser."""
 
 import pytest
 
-from tests import served
+from tests import browsing, page_models, served
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +37,30 @@ def predict(server):
 @pytest.fixture
 def get(server):
     return lambda path: served.request(server.rest_port, "GET", path)
+
+
+@pytest.fixture(scope="session")
+def page_server(tmp_path_factory):
+    models = page_models.export(tmp_path_factory.mktemp("models"))
+    limit = page_models.MAX_BODY_BYTES
+    with served.serving(models, max_body_bytes=limit) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with browsing.browser() as driver:
+        yield driver
+
+
+@pytest.fixture
+def bare_page(browser, page_server):
+    """The page, of which nothing is expected."""
+    return browsing.Page(browser, page_server.rest_port)
+
+
+@pytest.fixture
+def page(bare_page):
+    """The page; when a test ends, nothing is wrong and nothing came from elsewhere."""
+    yield bare_page
+    bare_page.check()

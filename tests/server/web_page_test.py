@@ -1,4 +1,4 @@
-"""The files of the page, over HTTP; browser_test.py tries them in a browser."""
+"""The files of the page, over HTTP; page_*_test.py try them in a browser."""
 
 import http.client
 
