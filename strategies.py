@@ -128,7 +128,7 @@ def lost_workers_explained():
 def mean(strategy, value):
     """The mean of a tensor over all replicas; no worker goes on before all are here."""
 
-    @tf.function
+    @tf.function(autograph=False)
     def reduce():
         context = tf.distribute.get_replica_context()
         return context.all_reduce(tf.distribute.ReduceOp.MEAN, value)

@@ -59,7 +59,9 @@ class Trainer:
                 self.loss_scale = loss_scaling.LossScale()
         self._gradients = self._compute_gradients
         if execution.jit_compile:
-            self._gradients = tf.function(self._compute_gradients, jit_compile=True)
+            self._gradients = tf.function(
+                self._compute_gradients, jit_compile=True, autograph=False
+            )
 
     @property
     def step(self):
@@ -145,7 +147,8 @@ class Trainer:
         results["learning_rate"] = self.optimizer.apply(gradients, finite)
         return results
 
-    @tf.function(reduce_retracing=True)
+    # No autograph, which would take a third of the time to trace: nothing needs it.
+    @tf.function(reduce_retracing=True, autograph=False)
     def update(self, iterator, interrupted=0):
         """One update with the next global batch, without effect if it is not finite.
 
