@@ -67,9 +67,11 @@ class TrainingLog:
             "skipped_updates": counted["skipped"],
         }
         if self._utilization:
-            values["model_flops_utilization"] = self._utilization(
+            share = self._utilization(
                 counted["sequences"], counted["positions"], seconds
             )
+            if share <= 1:  # or the machine was busy when its rate was measured
+                values["model_flops_utilization"] = share
         # JSON has no NaN, which a mean of no updates is.
         numbers = {n: v if math.isfinite(v) else None for n, v in values.items()}
         with open(self._path, "a", encoding="utf-8") as file:

@@ -48,6 +48,15 @@ def test_lines_after_the_step_resumed_from_are_forgotten(tmp_path):
     assert [line["step"] for line in read(tmp_path)] == [2, 4]
 
 
+def test_no_share_above_all_of_the_rate(tmp_path):
+    log = training_log.TrainingLog(tmp_path, 0, 10, lambda *seen: seen[1] / 100)
+    log.write(2, MEANS, 8, COUNTED)
+    log.write(4, MEANS, 8, {**COUNTED, "positions": 100})
+    first, second = read(tmp_path)
+    assert "model_flops_utilization" not in first
+    assert second["model_flops_utilization"] == 1
+
+
 def test_other_workers_keep_none(tmp_path):
     run_directory.share(1)
     try:
