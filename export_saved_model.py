@@ -14,6 +14,10 @@ of run_pretraining.py or a Hugging Face folder, --head says what to make:
 Writes --export_dir/1 or the next number (TensorFlow Serving loads the highest). The
 exporter loads what it wrote and compares it with the model in memory, from text and
 from ids, before it says done.
+
+--formats=litert_int8,onnx,hugging_face adds these to the version, in formats/, and to
+its model card how large they are and how far from the model. ONNX needs
+requirements-formats.txt.
 """
 
 import common_flags
@@ -22,6 +26,7 @@ from absl import flags
 
 import command_line
 import exporting
+import formats
 import inference
 import model_card
 import model_files
@@ -63,6 +68,14 @@ def define_flags():
     flags.DEFINE_integer(
         "top_k", 5, "Of masked_words: so many words for each [MASK].", 1
     )
+    flags.DEFINE_list(
+        "formats",
+        [],
+        "What to write beside the SavedModel, separated by commas. "
+        f"{', '.join(formats.RUNTIMES)}: ids to logits, int8 with matrices in 8 bits; "
+        "hugging_face: a folder for transformers; weights: the original's checkpoint, "
+        "without the optimizer's state.",
+    )
 
 
 def export_head():
@@ -86,7 +99,7 @@ def export_head():
     about = {"init_checkpoint": model_card.short_path(FLAGS.init_checkpoint)}
     about |= {name: FLAGS[name].value for name in names}
     about = {"Model": about, "Sizes": config.to_dict()}
-    exporting.write(server, FLAGS.export_dir, about)
+    exporting.write(server, FLAGS.export_dir, about, FLAGS.formats)
 
 
 def masked_lm(config):
@@ -108,6 +121,7 @@ def masked_lm(config):
 
 
 def main():
+    formats.check(FLAGS.formats)
     if bool(FLAGS.model_dir) == bool(FLAGS.init_checkpoint):
         raise ValueError(
             "give either --model_dir, the output folder of a fine-tuning script, or "
@@ -119,7 +133,7 @@ def main():
             "--head=sentence_vectors or --head=masked_words"
         )
     if FLAGS.model_dir:
-        exporting.export(FLAGS.model_dir, FLAGS.export_dir)
+        exporting.export(FLAGS.model_dir, FLAGS.export_dir, FLAGS.formats)
     else:
         export_head()
 

@@ -8,7 +8,9 @@ import tensorflow as tf
 from absl import logging
 
 import choosing
+import formats
 import model_card
+import model_files
 import question_answering
 import run_directory
 import runs
@@ -100,12 +102,13 @@ SERVERS = {
 }
 
 
-def export(model_dir, export_dir):
+def export(model_dir, export_dir, names=()):
     """Writes the next version of a fine-tuned model.
 
     Args:
         model_dir: str, output folder of a fine-tuning script.
         export_dir: str, folder of the versions of this model.
+        names: other formats to write too, of `formats.NAMES`.
     Returns:
         str, the path that was written.
     Raises:
@@ -120,21 +123,25 @@ def export(model_dir, export_dir):
             "--head"
         )
     server = SERVERS[script](model_dir)
-    return write(server, export_dir, model_card.of_run(model_dir, script))
+    head = model_files.find_head(model_dir)
+    about = model_card.of_run(model_dir, script)
+    return write(server, export_dir, about, names, head)
 
 
-def write(server, export_dir, about):
+def write(server, export_dir, about, names=(), head=None):
     """Writes the next version of a model, compared with the one in memory.
 
     Args:
         server: saved_model.Server.
         export_dir: str, folder of the versions of this model.
         about: dict, sections of the model card, see `model_card.text`.
+        names: other formats to write too, into the version's folder; see `formats`.
+        head: huggingface_config.Head of them, or None.
     Returns:
         str, the path that was written.
     Raises:
         ValueError: what was written differs from the model by more than TOLERANCE,
-            and was removed.
+            and was removed; and what `formats.write` raises.
     """
     name = os.path.basename(os.path.abspath(export_dir))
 
@@ -152,9 +159,14 @@ def write(server, export_dir, about):
             worst,
         )
         compared = {"largest difference from the model in memory": f"{worst:.3g}"}
+        sections = {**about, "Comparison": compared}
+        if names:
+            sections["Formats"] = formats.write(
+                server, unfinished, names, head, TOLERANCE
+            )
         card = model_card.text(
             name,
-            {**about, "Comparison": compared},
+            sections,
             server.label_names,
             signatures,
             server.METHODS,

@@ -83,7 +83,8 @@ main() {
     case "${1:-}" in
         --dev)
             install_set requirements-dev \
-                "requirements.txt requirements-serving.txt requirements-dev.txt" \
+                "requirements.txt requirements-serving.txt requirements-formats.txt \
+                requirements-dev.txt" \
                 -r requirements-dev.txt ||
                 fail "could not install requirements-dev.txt; pip's message is above"
             ;;

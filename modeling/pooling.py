@@ -18,14 +18,15 @@ def first(hidden_states, input_mask):
 
 def mean(hidden_states, input_mask):
     """The mean over real tokens (Reimers and Gurevych 2019); shapes as in `first`."""
-    weights = tf.cast(input_mask, hidden_states.dtype)[:, :, None]
+    # Not [:, :, None], which LiteRT cannot convert.
+    weights = tf.expand_dims(tf.cast(input_mask, hidden_states.dtype), -1)
     total = tf.reduce_sum(hidden_states * weights, axis=1)
     return total / tf.maximum(tf.reduce_sum(weights, axis=1), 1)
 
 
 def maximum(hidden_states, input_mask):
     """The largest value of each feature over real tokens; shapes as in `first`."""
-    is_real = tf.cast(input_mask, tf.bool)[:, :, None]
+    is_real = tf.expand_dims(tf.cast(input_mask, tf.bool), -1)
     least = tf.as_dtype(hidden_states.dtype).min
     return tf.reduce_max(tf.where(is_real, hidden_states, least), axis=1)
 

@@ -28,6 +28,7 @@ class MaskedWords(saved_model.TextServer):
     """
 
     SIGNATURES = ("serving_default", "ids")
+    UNUSED = ("bert/pooler/", "cls/seq_relationship/")
 
     def __init__(self, model, vocab_file, do_lower_case, max_seq_length, top_k):
         super().__init__(model, vocab_file, do_lower_case, max_seq_length)
@@ -81,6 +82,10 @@ class MaskedWords(saved_model.TextServer):
             "logits": tf.where(is_mask, best, 0.0),
             "is_mask": is_mask,
         }
+
+    def numbers(self, batch):
+        """Logits, [batch, seq_length, vocab_size], of every position."""
+        return {"logits": self.model(batch, training=False)["masked_lm_logits"]}
 
     def _outputs(self, results):
         """What the signatures give for what `run` gives."""

@@ -56,19 +56,20 @@ def mismatch(actual, expected):
     return 0.0 if np.array_equal(actual, expected) else float("inf")
 
 
-def random_batches(config, max_seq_length, choices=()):
+def random_batches(config, max_seq_length, choices=(), sizes=None):
     """Yields sequences of one token, and long ones of several lengths.
 
     Args:
         config: BertConfig.
         max_seq_length: int.
         choices: (int,) if sequences come in groups of so many, else ().
+        sizes: (rows, length) of each batch.
     Yields:
         dict with input_ids, input_mask and segment_ids, in this order: int32, [batch,
         *choices, seq_length].
     """
     rng = np.random.default_rng(0)
-    for rows, length in ((1, 1), (3, max_seq_length)):
+    for rows, length in sizes or ((1, 1), (3, max_seq_length)):
         shape = (rows, *choices, length)
         lengths = rng.integers(1, length + 1, (rows, *choices, 1))
         segments = rng.integers(0, min(2, config.type_vocab_size), shape)

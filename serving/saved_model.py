@@ -15,7 +15,7 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.python.saved_model import fingerprinting_utils  # has no public name
 
-from data import filesystem, graph_tokenization, tokenization
+from data import features, filesystem, graph_tokenization, tokenization
 from serving import parity
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -64,13 +64,17 @@ class TextServer(Server):
         vocab_file: str, becomes an asset.
         do_lower_case: bool.
         max_seq_length: int.
+    Attributes:
+        UNUSED: beginnings of the names of weights that no answer depends on.
     """
 
     RANK = 2  # axes of the ids
+    UNUSED = ()
 
     def __init__(self, model, vocab_file, do_lower_case, max_seq_length):
         super().__init__()
         self.model, self.max_seq_length = model, max_seq_length
+        self.vocab_file, self.do_lower_case = vocab_file, do_lower_case
         self.vocab = tf.saved_model.Asset(vocab_file)
         self.tokenizer = graph_tokenization.GraphTokenizer(vocab_file, do_lower_case)
         self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
@@ -81,6 +85,24 @@ class TextServer(Server):
     def run(self, batch):
         """What the model gives for a batch, a dict with float tensors."""
         return {"logits": self.model(batch, training=False)["logits"]}
+
+    def numbers(self, batch):
+        """What other formats give for a batch: float32 tensors by name."""
+        return self.run(batch)
+
+    def samples(self):
+        """Yields batches, of random ids and of texts, to compare other formats on."""
+        length, tokenizer = self.max_seq_length, self._python_tokenizer
+        choices = (2,) if self.RANK == 3 else ()
+        sizes = ((1, 1), (1, length), (5, length // 2 + 1))
+        yield from parity.random_batches(self.model.config, length, choices, sizes)
+        rows = [
+            features.join_segments(tokenizer.encode(text), [], length, tokenizer)
+            for text in parity.TEXTS
+        ]
+        batch = features.pad(rows, len(rows), length)
+        shape = [-1, *choices, length]
+        yield {name: tf.reshape(ids, shape) for name, ids in batch.items()}
 
     def _differences_of_ids(self, signatures, choices=()):
         """Yields how far `ids` and its aliases are from the model in memory."""

@@ -18,6 +18,8 @@ class SentenceVectors(text_pairs.TextPairServer):
             size], see `pooled`.
     """
 
+    UNUSED = ("bert/pooler/",)
+
     def __init__(self, model, vocab_file, do_lower_case, max_seq_length, pool):
         super().__init__(model, vocab_file, do_lower_case, max_seq_length)
         self._pool = pool

@@ -140,11 +140,9 @@ def test_ids_give_the_originals_logits(golden, export, tmp_path):
 
 def export_of(folder, config, **identity):
     """Exports a run's folder that is made by hand around weights in `folder`."""
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokens += [f"word{i}" for i in range(config.vocab_size - len(tokens))]
     run = folder / "run"
     run.mkdir()
-    (run / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    exports.write_vocab(run, config.vocab_size)
     identity |= {"script": "run_classifier", "config": config.to_dict()}
     (run / "model.json").write_text(json.dumps({**identity, "do_lower_case": True}))
     settings = {"max_seq_length": 20, "init_checkpoint": str(folder / "weights")}

@@ -60,6 +60,15 @@ def write_run(out, golden, model):
     }
 
 
+def write_vocab(folder, size):
+    """Writes a vocabulary, "word0" and so on; returns its path, str."""
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens += [f"word{i}" for i in range(size - len(tokens))]
+    path = folder / "vocab.txt"
+    path.write_text("\n".join(tokens) + "\n")
+    return str(path)
+
+
 def ask(path, requests, folder):
     """Sends requests, [(signature, inputs), ...], to an export in a clean process.
 

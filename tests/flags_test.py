@@ -62,6 +62,7 @@ ADDED = {
         "bert_config_file",
         "do_lower_case",
         "export_dir",
+        "formats",
         "head",
         "init_checkpoint",
         "layers",

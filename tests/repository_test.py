@@ -129,9 +129,9 @@ def test_every_module_has_a_test_of_the_same_name(package):
 
 def test_requirements_name_what_is_imported():
     """Also what TensorFlow would bring anyway: it may stop doing so."""
-    required, of_server = (
+    required, of_server, of_formats = (
         set(re.findall(r"^(\w[\w-]*)", (ROOT / name).read_text("utf-8"), re.M))
-        for name in ("requirements.txt", "requirements-serving.txt")
+        for name in (f"requirements{x}.txt" for x in ("", "-serving", "-formats"))
     )
     files = [*ROOT.glob("*.py"), *(p for n in PACKAGES for p in ROOT.glob(f"{n}/*.py"))]
     imported = set()
@@ -156,8 +156,9 @@ def test_requirements_name_what_is_imported():
     assert required - needed == {"tensorboard"}
     # Only who asks for what they do needs these; create_pretraining_data_beam.py with
     # beam_files.py and data/tfds.py import them.
-    assert needed - required - of_server == {"apache-beam", "tensorflow-datasets"}
-    assert of_server <= needed
+    others = needed - required - of_server - of_formats
+    assert others == {"apache-beam", "tensorflow-datasets"}
+    assert of_server | of_formats <= needed | {"tf2onnx"}  # Keras imports that
 
 
 def test_changelog_has_dated_or_unreleased_sections():
