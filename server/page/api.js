@@ -17,7 +17,7 @@ async function request(path, options) {
     answer = JSON.parse(text);
   } catch {
     // Python writes NaN and Infinity, which are not JSON.
-    throw new Error("the answer is not JSON; perhaps it has numbers that are none (NaN)");
+    throw new Error("the answer is not JSON; perhaps a number in it is none (NaN)");
   }
   if (!response.ok) throw new Error(answer.error);
   return answer;
@@ -29,8 +29,8 @@ export async function listModels() {
 }
 
 /**
- * A model's version, and its signatures as {name, method, inputs, outputs}, the last two
- * sorted lists of names; serving_default comes first.
+ * A model's version, and its signatures as {name, method, inputs, outputs}, the last
+ * two sorted lists of names; serving_default comes first.
  */
 export async function describe(model, signal) {
   const path = `v1/models/${encodeURIComponent(model)}/metadata`;
@@ -48,8 +48,8 @@ export async function describe(model, signal) {
 }
 
 /**
- * What a model gives for rows, objects of inputs: objects of outputs, or for a signature
- * that classifies {classes, scores}.
+ * What a model gives for rows, objects of inputs: objects of outputs, or for a
+ * signature that classifies {classes, scores}.
  */
 export async function ask(model, signature, rows, signal) {
   const isClassify = signature.method === CLASSIFY;

@@ -5,7 +5,9 @@ const NUM_SHOWN = 10;
 /** An element; strings among its children become text. */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) {
+    made.setAttribute(name, value);
+  }
   made.append(...children);
   return made;
 }

@@ -38,7 +38,7 @@ const KINDS = [
     title: "missing words",
     takes: ["text"],
     gives: ["words", "probabilities"],
-    boxes: [{ ...TEXT, label: `Text with ${MASK} for each missing word`, insert: MASK }],
+    boxes: [{ ...TEXT, label: `Text with ${MASK} for missing words`, insert: MASK }],
     draw: drawMasks,
   },
   {
@@ -187,7 +187,8 @@ function drawChoice([{ choice, probabilities }], { choices }) {
 
 function drawSimilarity([{ vectors: first }, { vectors: second }]) {
   const dot = (a, b) => a.reduce((sum, value, place) => sum + value * b[place], 0);
-  const cosine = dot(first, second) / Math.sqrt(dot(first, first) * dot(second, second));
+  const norms = Math.sqrt(dot(first, first) * dot(second, second));
+  const cosine = dot(first, second) / norms;
   if (Number.isNaN(cosine)) {
     return { headline: drawing.headline("A vector is 0, so there is no similarity.") };
   }

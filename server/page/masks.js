@@ -6,7 +6,7 @@ const { element } = drawing;
 
 export const MASK = "[MASK]";
 
-/** Suggestions for each mask; one that is clicked goes into the text box, or out again. */
+/** Suggestions for each mask; a click puts one into the text box, or takes it out. */
 export function drawMasks([{ words, probabilities }], { text }, boxes) {
   const parts = text.split(MASK);
   if (parts.length === 1) {

@@ -51,7 +51,9 @@ async function showModel(signal) {
   byId("about").textContent = `${kind.title}, version ${version}`;
   const before = boxes;
   boxes = Object.fromEntries(kind.boxes.map((box) => [box.name, textarea(box)]));
-  for (const [name, box] of Object.entries(boxes)) box.value = before[name]?.value ?? "";
+  for (const [name, box] of Object.entries(boxes)) {
+    box.value = before[name]?.value ?? "";
+  }
   byId("boxes").replaceChildren(...kind.boxes.map(labelled));
   form.hidden = false;
 }

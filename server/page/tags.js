@@ -24,8 +24,8 @@ export function drawTags([{ words, tags, scores }], { text }) {
 /**
  * Words and what is between them; those of one entity become one piece.
  *
- * Returns {pieces, rest}: {gap, text, kind, score} each, where gap comes before the text
- * and the score is the lowest of its words; and what stands behind the last word.
+ * Returns {pieces, rest}: {gap, text, kind, score} each, where gap comes before the
+ * text and the score is the lowest of its words; and what stands behind the last word.
  */
 function join(words, tags, scores, text) {
   const pieces = [];
@@ -63,5 +63,6 @@ function legend(counts) {
   const items = [...counts].map(([kind, count]) =>
     drawing.coloured("li", number(kind), drawing.foreign(kind), ` ${count}`),
   );
-  return element("ul", { class: "legend", "aria-label": "Tags and how many" }, ...items);
+  const attributes = { class: "legend", "aria-label": "Tags and how many" };
+  return element("ul", attributes, ...items);
 }
