@@ -161,9 +161,8 @@ def write(server, export_dir, about, names=(), head=None):
         compared = {"largest difference from the model in memory": f"{worst:.3g}"}
         sections = {**about, "Comparison": compared}
         if names:
-            sections["Formats"] = formats.write(
-                server, unfinished, names, head, TOLERANCE
-            )
+            results = formats.write(server, unfinished, names, head, TOLERANCE)
+            sections["Formats"] = formats.describe(results)
         card = model_card.text(
             name,
             sections,

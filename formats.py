@@ -23,6 +23,7 @@ RESULTS_FILE = "formats.json"
 # can say whether that matters. A file beyond this limit is not coarse but broken.
 INT8_LIMIT = 0.25
 
+_HEADS = ("bytes", "difference", "of largest", "agreement")
 _PACKAGES = ("onnx", "onnxruntime", "tf2onnx")
 
 
@@ -208,11 +209,30 @@ def _write_weights(server, folder, head):
 
 def table(results):
     """The results of `write` as lines of text."""
-    heads = ("bytes", "difference", "of largest", "agreement")
-    lines = [f"{'':<34}" + "".join(f"{head:>14}" for head in heads)]
+    lines = [f"{'':<34}" + "".join(f"{head:>14}" for head in _HEADS)]
     for result in results.values():
-        cells = [f"{result['bytes']:,}", f"{result['largest_difference']:.2g}"]
-        for key in ("share_of_largest", "agreement"):
-            cells.append(f"{result[key]:.2%}" if key in result else "")
-        lines.append(f"{result['path']:<34}" + "".join(f"{x:>14}" for x in cells))
+        cells = "".join(f"{cell:>14}" for cell in _cells(result))
+        lines.append(f"{result['path']:<34}{cells}")
     return "\n".join(lines)
+
+
+def describe(results):
+    """The results of `write` for a model card: dict of name → str."""
+    texts = {}
+    for name, result in results.items():
+        cells = zip(_HEADS, _cells(result), strict=True)
+        parts = [f"{head} {cell}" for head, cell in cells if cell]
+        texts[name] = ", ".join([result["path"], *parts])
+    return texts
+
+
+def _cells(result):
+    """What stands under _HEADS; "" for what there is not."""
+    return (
+        f"{result['bytes']:,}",
+        f"{result['largest_difference']:.2g}",
+        *(
+            f"{result[key]:.2%}" if key in result else ""
+            for key in ("share_of_largest", "agreement")
+        ),
+    )

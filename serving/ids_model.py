@@ -103,10 +103,15 @@ def write_onnx(model, path):
 
 
 def write_onnx_int8(model, path):
-    """`write_onnx` with 8 bits, of the file beside it without them, if there is one."""
+    """`write_onnx` with 8 bits, from the file of that, if it is beside this one.
+
+    Args:
+        model: IdsModel.
+        path: str, that of the other with _int8 before .onnx.
+    """
     from onnxruntime import quantization
 
-    source = path.replace("_int8", "")
+    source = path.removesuffix("_int8.onnx") + ".onnx"
     is_there = os.path.exists(source)
     if not is_there:
         write_onnx(model, source)
