@@ -83,7 +83,7 @@ def define_flags() -> None:
 def define_mode_flags() -> None:
     """What one or two modes take."""
     flags.DEFINE_integer(
-        "vocab_size", None, "learn: entries, special tokens included.", 1
+        "vocab_size", None, "learn: entries, special tokens included.", 1, 10**7
     )
     flags.DEFINE_float(
         "character_coverage",
@@ -99,6 +99,7 @@ def define_mode_flags() -> None:
         "learn: entries [unused0], ... to spare. 99 or more give the special tokens "
         "the ids of the released vocabularies.",
         0,
+        10**6,
     )
     flags.DEFINE_integer(
         "min_frequency",

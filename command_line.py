@@ -48,7 +48,14 @@ def run(main, define_flags, takes_rest=False):
             print(f"{script}: interrupted", file=sys.stderr)
             sys.exit(130)
 
-    app.run(guarded)
+    def parse(argv):
+        try:
+            return flags.FLAGS(argv)
+        except flags.Error as error:
+            print(f"{script}: error: {sentence(error)}", file=sys.stderr)
+            sys.exit(1)
+
+    app.run(guarded, flags_parser=parse)
 
 
 def _log_plainly():
@@ -66,9 +73,14 @@ def _check_numbers():
 
 
 def is_users(error):
-    """Whether it is about what a person can mend: flags, files, data, a full disk."""
+    """Whether it is about what a person can mend: flags, files, data, a full disk.
+
+    Numbers far too large, and what does not fit into the memory, count as well.
+    """
     tf = sys.modules.get("tensorflow")
-    kinds = (ValueError, OSError) + ((tf.errors.OpError,) if tf else ())
+    kinds = (ValueError, OSError, OverflowError, MemoryError) + (
+        (tf.errors.OpError,) if tf else ()
+    )
     return isinstance(error, kinds)
 
 
@@ -77,6 +89,10 @@ def sentence(error):
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     text = getattr(error, "message", error)  # TensorFlow's have one without the stack
+    if isinstance(error, OverflowError):
+        text = f"a number is too large to compute with; give smaller ones ({text})"
+    if isinstance(error, MemoryError):
+        text = f"the memory is not enough; give smaller numbers ({text})"
     return " ".join(str(text).split())
 
 

@@ -154,7 +154,7 @@ def define_training(train_batch_size=32, learning_rate=5e-5):
 def define_fine_tuning(num_train_epochs=3.0):
     """How long to fine-tune and what of the model."""
     flags.DEFINE_float(
-        "num_train_epochs", num_train_epochs, "Passes over the training set.", 0.0
+        "num_train_epochs", num_train_epochs, "Passes over the training set.", 0.0, 1e6
     )
     flags.DEFINE_float(
         "warmup_proportion", 0.1, "Share of the updates used for warm-up.", 0.0, 1.0
@@ -236,6 +236,7 @@ def define_devices():
         None,
         "With mirrored: so many GPUs, or parts of the CPU where there is no GPU.",
         1,
+        1024,
     )
     flags.DEFINE_bool("use_tpu", False, "Run on a TPU.")
     flags.DEFINE_string("tpu_name", None, "Name or grpc:// address of the TPU.")

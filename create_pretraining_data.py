@@ -46,8 +46,12 @@ def define_flags() -> None:
         None,
         "Processes, by default one for each CPU; the bytes do not depend on it.",
         1,
+        1024,
     )
 
+
+# With this text and these flags.
+_NEVER_DONE = (ValueError, OverflowError, MemoryError)
 
 # What does not decide on the bytes, or is described by its contents.
 _NO_SETTINGS = {"input_file", "output_file", "num_workers", "overwrite", "vocab_file"}
@@ -145,7 +149,7 @@ def build_records(
     with building.Build(job, manifest, values["overwrite"]) as build:
         try:
             result = build.run(chunks, num_workers, show_samples)
-        except ValueError:  # with this text and these flags it will never be done
+        except _NEVER_DONE:
             build.discard()
             raise
         build.publish()

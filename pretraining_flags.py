@@ -34,6 +34,7 @@ def define() -> None:
         None,
         "Write so many files a-00000-of-00008.tfrecord for --output_file=a.tfrecord.",
         1,
+        99_999,
     )
     flags.DEFINE_bool("overwrite", False, "Replace output files that exist.")
     flags.DEFINE_bool(
@@ -57,17 +58,22 @@ def _define_instances() -> None:
         "the tokenizer cuts them apart, as it does Chinese.",
     )
     flags.DEFINE_integer(
-        "max_seq_length", 128, "Tokens of an instance, special ones included.", 5
+        "max_seq_length", 128, "Tokens of an instance, special ones included.", 5, 2**16
     )
     flags.DEFINE_integer(
         "max_predictions_per_seq",
         20,
         "Most masked tokens of an instance; about max_seq_length * masked_lm_prob.",
         1,
+        2**16,
     )
     flags.DEFINE_integer("random_seed", 12345, "Equal seeds give equal files.")
     flags.DEFINE_integer(
-        "dupe_factor", 10, "Passes over the text, each with new pairs and masks.", 1
+        "dupe_factor",
+        10,
+        "Passes over the text, each with new pairs and masks.",
+        1,
+        10**6,
     )
     flags.DEFINE_float(
         "masked_lm_prob", 0.15, "Share of the tokens to predict.", 0.0, 1.0

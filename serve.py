@@ -47,12 +47,12 @@ def define_flags():
         "How long a request waits for others to join it, while a thread is free.",
         0.0,
     )
-    flags.DEFINE_integer("num_threads", 1, "Runs of models at the same time.", 1)
+    flags.DEFINE_integer("num_threads", 1, "Runs of models at the same time.", 1, 1024)
     flags.DEFINE_integer(
         "max_queue", 128, "Requests that may wait; further ones are refused.", 1
     )
     flags.DEFINE_integer("max_items", 256, "Items of a request.", 1)
-    flags.DEFINE_integer("max_body_bytes", 4 << 20, "Bytes of a request.", 1)
+    flags.DEFINE_integer("max_body_bytes", 4 << 20, "Bytes of a request.", 1, 2**30)
     flags.DEFINE_float("timeout_s", 30.0, "Seconds for an answer.", 0.001)
     flags.DEFINE_float(
         "client_timeout_s",

@@ -208,7 +208,11 @@ def _read_cluster(text):
         workers, task = config["cluster"]["worker"], config["task"]
         kind, index = task["type"], int(task["index"])
         ports = [int(worker.rsplit(":", 1)[1]) for worker in workers]
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        workers[index:]  # of a list, by a whole number
+    except (
+        *(ValueError, KeyError, TypeError, AttributeError, IndexError),
+        *(OverflowError, RecursionError),
+    ) as error:
         raise ValueError(f"{shape}; got {text:.200}") from error
     if set(config["cluster"]) != {"worker"} or kind != "worker":
         raise ValueError(

@@ -96,7 +96,7 @@ def read_json(path: str) -> Any:
     with open(path, encoding="utf-8") as file:
         try:
             return json.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is damaged, remove it: {error}") from None
 
 

@@ -6,6 +6,7 @@ Source: Devlin et al. 2018, section 3, and the files released with the paper.
 import dataclasses
 import difflib
 import json
+import math
 from typing import Any
 
 # The activations a config may name. "gelu" is the tanh form, as in the original code;
@@ -60,7 +61,8 @@ class BertConfig:
     extra: dict = dataclasses.field(default_factory=dict, compare=False)
 
     def __post_init__(self):
-        act = (self.hidden_act or "linear").lower()
+        act = self.hidden_act or "linear"
+        act = act.lower() if isinstance(act, str) else act
         object.__setattr__(self, "hidden_act", act)
         if act not in ACTIVATIONS:
             raise ValueError(
@@ -80,8 +82,10 @@ class BertConfig:
                     f"{name} must be at least 0 and below 1, got {getattr(self, name)}"
                 )
         for name in ("initializer_range", "layer_norm_eps"):
-            if not getattr(self, name) > 0:  # so that NaN is refused too
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:  # so that NaN is refused too
+                raise ValueError(
+                    f"{name} must be above 0 and finite, got {getattr(self, name)}"
+                )
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 "hidden_size must be a multiple of num_attention_heads, got "
@@ -123,7 +127,7 @@ class BertConfig:
         with open(path, encoding="utf-8") as file:
             try:
                 values = json.load(file)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"{path} is not a JSON file: {error}") from None
         if not isinstance(values, dict):
             raise ValueError(f"{path} must hold a JSON object, got {values!r:.40}")

@@ -63,7 +63,7 @@ def read_json(path):
     """The object in a JSON file; ValueError, with the path, if there is none."""
     try:
         values = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a JSON file: {error}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold a JSON object, got {values!r:.40}")
@@ -92,10 +92,15 @@ def read_config(path):
                 f"{path}: {key} is {values[key]!r}, which BERT does not have; only "
                 f"{value!r} can be read"
             )
-    architecture = (values.get("architectures") or ["BertModel"])[0]
+    architectures = values.get("architectures") or ["BertModel"]
+    if not isinstance(architectures, list) or not isinstance(architectures[0], str):
+        raise ValueError(
+            f"{path}: architectures must be a list of names, got {architectures!r}"
+        )
+    architecture = architectures[0]
     if "model_type" not in values and not architecture.startswith("Bert"):
         raise ValueError(f"{path}: the model is a {architecture}, not a BERT")
-    if values["hidden_act"] not in dict(_ACTIVATIONS):
+    if values["hidden_act"] not in list(dict(_ACTIVATIONS)):  # or it is a list
         raise ValueError(
             f"{path}: hidden_act {values['hidden_act']!r} is not supported; it must be "
             f"one of {', '.join(dict(_ACTIVATIONS))}"

@@ -1,10 +1,13 @@
 """What scripts have in common: what they will not do or write."""
 
 import os
+import re
+import subprocess
 
 import pytest
 
 import command_line
+from tests import scripts
 
 
 def test_no_action_is_refused():
@@ -50,3 +53,24 @@ def test_the_folder_of_an_output_is_made(files):
     command_line.prepare_output("x/y/new", [None], False)
     assert os.listdir(files / "x/y") == []
     command_line.prepare_output("new", [], False)
+
+
+def test_a_wrong_flag_is_one_line():
+    for flag, message in (
+        ("--dup_factor=3", "Unknown .* 'dup_factor'. Did you mean: dupe_factor"),
+        ("--dupe_factor=x", "flag --dupe_factor=x: invalid literal"),
+        ("--dupe_factor=-1", "flag --dupe_factor=-1: .* range"),
+        (f"--dupe_factor={10**23}", "flag --dupe_factor=10+: .* range"),
+        ("--dupe_factor=3", "flag --input_file=None: .* must have a value"),
+    ):
+        command = [*scripts.command("create_pretraining_data.py"), flag]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert result.returncode == 1
+        (line,) = result.stderr.splitlines()
+        assert re.match(f"create_pretraining_data: error: .*{message}", line), line
+
+
+@pytest.mark.parametrize("error", [OverflowError("int"), MemoryError("array")])
+def test_numbers_that_are_too_large_are_a_persons(error):
+    assert command_line.is_users(error)
+    assert "give smaller" in command_line.sentence(error)

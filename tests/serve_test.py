@@ -119,7 +119,8 @@ def test_sigterm_under_load_answers_what_was_accepted(toy, gate):
         counts = [client.result() for client in clients]
         assert sum(counts) > 100
         assert process.wait(20) == 0
-    assert lines[0].startswith("model toy, version 1, from ")
+    while not lines[0].startswith("model toy, version 1, from "):
+        del lines[0]  # notices of TensorFlow, which a busy machine brings out
     assert "serving_default(text)" in lines[0]
     assert lines[1:3] == [f"REST at http://127.0.0.1:{port}", lines[2]]
     wrong = sum(-(-count // 10) for count in counts)

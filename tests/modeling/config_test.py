@@ -79,6 +79,9 @@ def test_spellings_of_activations(act, expected):
     [
         ({"hidden_size": 768, "num_attention_heads": 7},
          "hidden_size must be a multiple of num_attention_heads, got 768 and 7"),
+        ({"hidden_act": 5}, "hidden_act must be one of gelu, .* got 5"),
+        ({"hidden_act": ["gelu"]}, "hidden_act must be one of gelu, .* got .'gelu'"),
+        ({"layer_norm_eps": float("inf")}, "layer_norm_eps must be above 0 and finite"),
         ({"hidden_act": "swish"}, "hidden_act must be one of gelu, .* got 'swish'"),
         ({"vocab_size": 0}, "vocab_size must be a positive whole number, got 0"),
         ({"vocab_size": None}, "vocab_size must be a positive whole number, got None"),
@@ -90,7 +93,7 @@ def test_spellings_of_activations(act, expected):
         ({"attention_probs_dropout_prob": -0.1}, "attention_probs_dropout_pr"),
         ({"hidden_dropout_prob": "0.1"}, "hidden_dropout_prob must be a number"),
         ({"hidden_dropout_prob": float("nan")}, "hidden_dropout_prob must be"),
-        ({"initializer_range": 0}, "initializer_range must be above 0, got 0"),
+        ({"initializer_range": 0}, "initializer_range must be above 0 and .*, got 0"),
         ({"layer_norm_eps": -1e-12}, "layer_norm_eps must be above 0"),
     ],
 )  # fmt: skip

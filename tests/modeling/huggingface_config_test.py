@@ -114,7 +114,20 @@ def test_old_config_of_another_model_is_refused(changed):
         huggingface_config.read_config(path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]"])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"architectures": 5}, "architectures must be a list of names, got 5"),
+        ({"architectures": [5]}, "architectures must be a list of names"),
+        ({"hidden_act": ["gelu"]}, "hidden_act .* is not supported"),
+    ],
+)
+def test_values_of_other_kinds_are_refused(changed, changes, message):
+    with pytest.raises(ValueError, match=message):
+        huggingface_config.read_config(changed(**changes))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000])
 def test_config_that_is_no_object_is_refused(tmp_path, text):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(
