@@ -119,7 +119,7 @@ def test_sigterm_under_load_answers_what_was_accepted(toy, gate):
         counts = [client.result() for client in clients]
         assert sum(counts) > 100
         assert process.wait(20) == 0
-    # A busy machine brings out notices of TensorFlow's C++ code; no other line is let by.
+    # A busy machine brings out notices of TensorFlow's C++ code; nothing else passes.
     notice = re.compile(r"WARNING: All log messages before absl::Init|[IWE]0000 00:00:")
     lines = [line for line in lines if not notice.match(line)]
     assert lines[0].startswith("model toy, version 1, from ")
