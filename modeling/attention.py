@@ -21,6 +21,23 @@ def padding_mask(input_mask):
     return tf.expand_dims(tf.cast(input_mask, tf.bool), 1)
 
 
+def left_to_right_mask(input_mask):
+    """Every position may look at itself and the real tokens before it.
+
+    Args:
+        input_mask: int, [B, T], 1 for real tokens, 0 for padding.
+    Returns:
+        bool, [B, T, T].
+    """
+    places = tf.range(layers.dims(input_mask)[1])
+    is_before = tf.expand_dims(places, 0) <= tf.expand_dims(places, 1)
+    return padding_mask(input_mask) & is_before
+
+
+# By BertConfig.visibility.
+MASKS = {"bidirectional": padding_mask, "left_to_right": left_to_right_mask}
+
+
 def score_bias(attention_mask, dtype):
     """What is added to the attention scores so that masked keys get no weight.
 

@@ -12,6 +12,15 @@ from typing import Any
 # The activations a config may name. "gelu" is the tanh form, as in the original code;
 # "gelu_exact" is the erf form that Hugging Face calls "gelu".
 ACTIVATIONS = ("gelu", "gelu_exact", "relu", "tanh", "linear")
+VISIBILITIES = ("bidirectional", "left_to_right")
+POOLED_POSITIONS = ("first", "last")
+
+# Keys that are left out of a file where they say what the original always does.
+_OPTIONAL = {
+    "layer_norm_eps": 1e-12,
+    "visibility": "bidirectional",
+    "pooled_position": "first",
+}
 
 # Keys that change the arithmetic of other models, and the only values that mean BERT.
 _MEANS_BERT = {
@@ -41,6 +50,10 @@ class BertConfig:
             every released file says 2.)
         initializer_range: float, standard deviation of the truncated normal.
         layer_norm_eps: float, added to the variance. The original always uses 1e-12.
+        visibility: one of `VISIBILITIES`: a position looks at all real tokens, or at
+            itself and those before it (the left-to-right model of section 5.1).
+        pooled_position: one of `POOLED_POSITIONS`: the pooler reads [CLS], or the last
+            real token, as it must if the first sees nothing but itself.
         extra: keys of the file that BERT does not use, kept as they are.
     Raises:
         ValueError: names the key whose value cannot be used.
@@ -58,15 +71,28 @@ class BertConfig:
     type_vocab_size: int = 16
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
+    visibility: str = "bidirectional"
+    pooled_position: str = "first"
     extra: dict = dataclasses.field(default_factory=dict, compare=False)
 
     def __post_init__(self):
         act = self.hidden_act or "linear"
         act = act.lower() if isinstance(act, str) else act
         object.__setattr__(self, "hidden_act", act)
-        if act not in ACTIVATIONS:
+        for name, choices in (
+            ("hidden_act", ACTIVATIONS),
+            ("visibility", VISIBILITIES),
+            ("pooled_position", POOLED_POSITIONS),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}, got "
+                    f"{getattr(self, name)!r}"
+                )
+        if self.visibility == "left_to_right" and self.pooled_position == "first":
             raise ValueError(
-                f"hidden_act must be one of {', '.join(ACTIVATIONS)}, got {act!r}"
+                "pooled_position is first, but with visibility left_to_right the first "
+                "token sees nothing else; set pooled_position to last"
             )
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -139,12 +165,13 @@ class BertConfig:
     def to_dict(self) -> dict[str, Any]:
         """The keys of the file, with what was kept in `extra`.
 
-        `layer_norm_eps` is left out where it is the original's, whose files lack it.
+        Keys that the original's files lack are left out where they mean what it does.
         """
         values = dataclasses.asdict(self)
         values.update(values.pop("extra"))
-        if self.layer_norm_eps == 1e-12:
-            del values["layer_norm_eps"]
+        for name, default in _OPTIONAL.items():
+            if values[name] == default:
+                del values[name]
         return values
 
     def to_json_string(self) -> str:

@@ -85,6 +85,12 @@ def _hidden_states(layer, bias, x):
     return layer(x, bias, training=True)[0]
 
 
+def _last_token(hidden_states, input_mask):
+    """The vector of the last real token, [batch, hidden_size]."""
+    places = tf.range(layers.dims(input_mask)[1]) * input_mask
+    return tf.gather(hidden_states, tf.reduce_max(places, axis=1), batch_dims=1)
+
+
 class BertEncoder(keras.layers.Layer):
     """Embeddings, N encoder layers, pooler.
 
@@ -99,7 +105,7 @@ class BertEncoder(keras.layers.Layer):
             input_mask (default all ones) and segment_ids (default all zeros) of the
             same shape. Other keys are not looked at.
         attention_mask: bool, [batch, seq_length or 1, seq_length]; True where looking
-            is allowed. Default: everybody looks at all real tokens.
+            is allowed. Default: what the config's visibility says.
     Returns:
         dict of
         sequence_output: float, [batch, seq_length, hidden_size], of the last layer.
@@ -134,9 +140,9 @@ class BertEncoder(keras.layers.Layer):
     def call(self, batch, attention_mask=None, training=False):
         input_ids = batch["input_ids"]
         segment_ids = batch.get("segment_ids", tf.zeros_like(input_ids))
+        input_mask = batch.get("input_mask", tf.ones_like(input_ids))
         if attention_mask is None:
-            input_mask = batch.get("input_mask", tf.ones_like(input_ids))
-            attention_mask = attention.padding_mask(input_mask)
+            attention_mask = attention.MASKS[self.config.visibility](input_mask)
 
         x = self.embeddings(input_ids, segment_ids, training=training)
         bias = attention.score_bias(attention_mask, x.dtype)
@@ -150,7 +156,20 @@ class BertEncoder(keras.layers.Layer):
             encoder_outputs.append(x)
         return {
             "sequence_output": x,
-            "pooled_output": tf.tanh(self.pooler(x[:, 0])),
+            "pooled_output": tf.tanh(self.pooler(self.pooled(x, input_mask))),
             "encoder_outputs": encoder_outputs,
             "attention_probs": attention_probs,
         }
+
+    def pooled(self, hidden_states, input_mask):
+        """The vectors that stand for whole sequences, by the config's pooled_position.
+
+        Args:
+            hidden_states: float, [batch, seq_length, size].
+            input_mask: int32, [batch, seq_length].
+        Returns:
+            float, [batch, size].
+        """
+        if self.config.pooled_position == "last":
+            return _last_token(hidden_states, input_mask)
+        return hidden_states[:, 0]

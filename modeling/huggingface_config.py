@@ -161,10 +161,17 @@ def config_values(config, head, num_labels=0):
         head: Head with an architecture; labels without names are numbered.
         num_labels: int, 0 for a model without labels.
     Raises:
-        ValueError: there are more or fewer names than labels.
+        ValueError: there are more or fewer names than labels, or the model is one that
+            Hugging Face's BERT cannot be.
     """
+    if config.pooled_position != "first":
+        raise ValueError(
+            "the model pools its last token, which Hugging Face's BERT cannot do; only "
+            "models that pool the first can be written as such"
+        )
     values = dataclasses.asdict(config)
-    del values["extra"]
+    for name in ("extra", "visibility", "pooled_position"):
+        del values[name]
     written = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS)}
     values["hidden_act"] = written[config.hidden_act]
     values |= {"architectures": [head.architecture], "model_type": "bert"}

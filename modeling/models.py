@@ -1,7 +1,9 @@
 """Encoder and heads put together, one class a use. Built as soon as constructed.
 
 Each is called as `model(batch, training=False)` with a dict as the record readers give
-it and returns a dict: all of BertEncoder's outputs and the logits, in float32.
+it and returns a dict: all of BertEncoder's outputs and the logits, in float32. What is
+built on something other than BERT's encoder gives its own `make_encoder`, a function of
+the config and the keyword `name`.
 """
 
 import keras
@@ -24,10 +26,10 @@ class BertModel(keras.Model):
         dict of BertEncoder's outputs.
     """
 
-    def __init__(self, config, name="model"):
+    def __init__(self, config, name="model", make_encoder=encoder.BertEncoder):
         super().__init__(name=name)
         self.config = config
-        self.bert = encoder.BertEncoder(config, name="bert")
+        self.bert = make_encoder(config, name="bert")
         self.build()
 
     def build(self, _=None):
@@ -50,10 +52,10 @@ class BertForPretraining(keras.Model):
         next_sentence_logits, [batch, 2]; index 0 says that B follows A.
     """
 
-    def __init__(self, config, name="pretraining"):
+    def __init__(self, config, name="pretraining", make_encoder=encoder.BertEncoder):
         super().__init__(name=name)
         self.config = config
-        self.bert = encoder.BertEncoder(config, name="bert")
+        self.bert = make_encoder(config, name="bert")
         self.predictions = heads.MaskedLM(config, name="predictions")
         self.seq_relationship = heads.OutputLayer(
             2, config.initializer_range, name="seq_relationship"
@@ -95,10 +97,16 @@ class BertForSequenceClassification(keras.Model):
         dict with logits, [batch, num_labels].
     """
 
-    def __init__(self, config, num_labels, name="classification"):
+    def __init__(
+        self,
+        config,
+        num_labels,
+        name="classification",
+        make_encoder=encoder.BertEncoder,
+    ):
         super().__init__(name=name)
         self.config, self.num_labels = config, num_labels
-        self.bert = encoder.BertEncoder(config, name="bert")
+        self.bert = make_encoder(config, name="bert")
         self.dropout = layers.Dropout(HEAD_DROPOUT_PROB, name="dropout")
         self.classifier = heads.OutputLayer(num_labels, name="classifier")
         self.build()
@@ -125,10 +133,12 @@ class BertForQuestionAnswering(keras.Model):
         dict with start_logits and end_logits, [batch, seq_length], over all positions.
     """
 
-    def __init__(self, config, name="question_answering"):
+    def __init__(
+        self, config, name="question_answering", make_encoder=encoder.BertEncoder
+    ):
         super().__init__(name=name)
         self.config = config
-        self.bert = encoder.BertEncoder(config, name="bert")
+        self.bert = make_encoder(config, name="bert")
         self.squad = heads.OutputLayer(2, name="squad")
         self.build()
 
@@ -156,10 +166,16 @@ class BertForTokenClassification(keras.Model):
         dict with logits, [batch, seq_length, num_labels].
     """
 
-    def __init__(self, config, num_labels, name="token_classification"):
+    def __init__(
+        self,
+        config,
+        num_labels,
+        name="token_classification",
+        make_encoder=encoder.BertEncoder,
+    ):
         super().__init__(name=name)
         self.config, self.num_labels = config, num_labels
-        self.bert = encoder.BertEncoder(config, name="bert")
+        self.bert = make_encoder(config, name="bert")
         self.dropout = layers.Dropout(HEAD_DROPOUT_PROB, name="dropout")
         self.classifier = heads.OutputLayer(num_labels, name="classifier")
         self.build()
@@ -190,10 +206,12 @@ class BertForMultipleChoice(keras.Model):
         ...].
     """
 
-    def __init__(self, config, name="multiple_choice"):
+    def __init__(
+        self, config, name="multiple_choice", make_encoder=encoder.BertEncoder
+    ):
         super().__init__(name=name)
         self.config = config
-        self.bert = encoder.BertEncoder(config, name="bert")
+        self.bert = make_encoder(config, name="bert")
         self.dropout = layers.Dropout(HEAD_DROPOUT_PROB, name="dropout")
         self.classifier = heads.OutputLayer(1, name="classifier")
         self.build()

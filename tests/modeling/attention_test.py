@@ -49,6 +49,15 @@ def test_masks():
     assert bias.numpy().tolist() == [[[[0, 0, -10000]]], [[[0, -10000, -10000]]]]
 
 
+def test_the_mask_from_left_to_right():
+    mask = attention.left_to_right_mask(tf.constant([[1, 1, 1, 0], [0, 1, 0, 0]]))
+    of_three = [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0]]
+    assert mask.numpy().astype(int).tolist() == [
+        of_three,
+        [[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0]],
+    ]
+
+
 def test_a_mask_for_every_query():
     """Where exactly one key is allowed, the context is that key's value."""
     config, layer = make_layer(0)

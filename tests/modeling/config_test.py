@@ -47,6 +47,13 @@ def test_released_files_round_trip(golden, tmp_path):
     )
 
 
+def test_a_left_to_right_model_round_trips():
+    values = CHINESE | {"visibility": "left_to_right", "pooled_position": "last"}
+    config = config_lib.BertConfig.from_dict(values)
+    assert config.to_dict() == values
+    assert config != config_lib.BertConfig.from_dict(CHINESE)
+
+
 def test_defaults_are_those_of_the_original():
     config = config_lib.BertConfig(vocab_size=100)
     assert dataclasses.asdict(config) == {
@@ -62,6 +69,8 @@ def test_defaults_are_those_of_the_original():
         "type_vocab_size": 16,
         "initializer_range": 0.02,
         "layer_norm_eps": 1e-12,
+        "visibility": "bidirectional",
+        "pooled_position": "first",
         "extra": {},
     }
 
@@ -95,6 +104,9 @@ def test_spellings_of_activations(act, expected):
         ({"hidden_dropout_prob": float("nan")}, "hidden_dropout_prob must be"),
         ({"initializer_range": 0}, "initializer_range must be above 0 and .*, got 0"),
         ({"layer_norm_eps": -1e-12}, "layer_norm_eps must be above 0"),
+        ({"visibility": "causal"}, "visibility must be one of bidi.*, got 'causal'"),
+        ({"pooled_position": 3}, "pooled_position must be one of first, last, got 3"),
+        ({"visibility": "left_to_right"}, "the first token sees nothing else; set"),
     ],
 )  # fmt: skip
 def test_values_that_cannot_be_used_are_named(changes, message):

@@ -230,3 +230,52 @@ def test_recompute_keeps_no_attention_probs_in_training_alone():
     with layers.dropout_seed([0, 0]):
         assert model(batch, training=True)["attention_probs"] == []
     assert len(model(batch)["attention_probs"]) == model.config.num_hidden_layers
+
+
+def with_token(batch, row, place):
+    """A batch in which one token is another."""
+    ids = batch["input_ids"].copy()
+    ids[row, place] += 1 if ids[row, place] == 0 else -1
+    return {**batch, "input_ids": ids}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_left_to_right_a_token_changes_nothing_before_it(seed):
+    config = small_models.config(visibility="left_to_right", pooled_position="last")
+    model = models.BertForPretraining(config)
+    small_models.randomize(model, seed)
+    batch = small_models.batch(config, seed, seq_length=9)
+    place = int(np.random.default_rng(seed).integers(9))
+    before = model(small_models.tensors(batch))
+    after = model(small_models.tensors(with_token(batch, 1, place)))
+    for old, new in zip(
+        before["encoder_outputs"], after["encoder_outputs"], strict=True
+    ):
+        same = (old.numpy() == new.numpy()).all(axis=-1)
+        assert same[1, :place].all() and not same[1, place]
+        assert same[[0, 2]].all()
+
+
+def test_in_both_directions_a_token_changes_all_positions(model):
+    batch = small_models.batch(model.config, 0, seq_length=9)
+    batch["input_mask"][:] = 1
+    before = model.bert(small_models.tensors(batch))
+    after = model.bert(small_models.tensors(with_token(batch, 1, 8)))
+    same = before["sequence_output"].numpy() == after["sequence_output"].numpy()
+    assert not same[1].any() and same[[0, 2]].all()
+
+
+def test_the_last_real_token_is_pooled():
+    config = small_models.config(pooled_position="last")
+    model = models.BertForPretraining(config)
+    weights = small_models.randomize(model, 0)
+    batch = small_models.batch(config, 0)
+    outputs = model(small_models.tensors(batch))
+    lasts = [
+        states[mask.sum() - 1]
+        for states, mask in zip(
+            outputs["sequence_output"].numpy(), batch["input_mask"], strict=True
+        )
+    ]
+    kernel, bias = (weights[f"bert/pooler/dense/{n}"] for n in ("kernel", "bias"))
+    close(outputs["pooled_output"], np.tanh(np.array(lasts) @ kernel + bias))

@@ -169,3 +169,10 @@ def test_problem_type_is_written_and_read(changed, problem_type, num_labels):
 def test_unknown_problem_type_is_refused(changed):
     with pytest.raises(ValueError, match="problem_type must be one of .* got 'ranking"):
         huggingface_config.read_head(changed(problem_type="ranking"))
+
+
+def test_a_model_that_pools_its_last_token_cannot_be_written():
+    causal = config.BertConfig(9, visibility="left_to_right", pooled_position="last")
+    head = huggingface_config.Head("BertForPreTraining", None, None)
+    with pytest.raises(ValueError, match="pools its last token, which Hugging Face"):
+        huggingface_config.config_values(causal, head)
