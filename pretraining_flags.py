@@ -57,6 +57,17 @@ def _define_instances() -> None:
         "With --do_whole_word_mask: spaces in the text separate all words, also where "
         "the tokenizer cuts them apart, as it does Chinese.",
     )
+    flags.DEFINE_bool(
+        "segment_pairs",
+        True,
+        "Instances are pairs of spans, for next sentence prediction; without, single "
+        "spans of a document.",
+    )
+    flags.DEFINE_list(
+        "masking_mix",
+        "80,10,10",
+        "Percentages of the masked tokens that become [MASK], stay, become random.",
+    )
     flags.DEFINE_integer(
         "max_seq_length", 128, "Tokens of an instance, special ones included.", 5, 2**16
     )
@@ -191,11 +202,22 @@ def make_settings(
             max_predictions_per_seq=values["max_predictions_per_seq"],
             masked_lm_prob=values["masked_lm_prob"],
             group=group,
+            mix=_numbers("masking_mix", values["masking_mix"]),
         ),
         max_seq_length=values["max_seq_length"],
         short_seq_prob=values["short_seq_prob"],
         random_seed=values["random_seed"],
+        segment_pairs=values["segment_pairs"],
     )
+
+
+def _numbers(name: str, texts: Sequence[str]) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, texts))
+    except ValueError:
+        raise ValueError(
+            f"--{name} must be numbers with commas between, got {','.join(texts)!r}"
+        ) from None
 
 
 def show_summary(

@@ -4,6 +4,10 @@ r"""Pre-trains BERT on masked LM and next sentence prediction (Devlin et al. 201
         --bert_config_file=bert_config.json --do_train --do_eval \
         --num_train_steps=100000 --num_warmup_steps=10000
 
+With "visibility": "left_to_right" and "pooled_position": "last" in the config, the same
+records train the left-to-right model of section 5.1: every position predicts the next
+token, and the results' masked_lm_* are of these predictions.
+
 Writes checkpoints (model.ckpt-STEP, in the original's format), train_log.jsonl,
 TensorBoard summaries and eval_results.txt to --output_dir. Started again after a kill
 it goes on from the latest checkpoint and ends with the same bits.
@@ -21,7 +25,7 @@ import run_directory
 import strategies
 import training
 import validation
-from data import batching, filesystem, record_reading, records
+from data import batching, filesystem, left_to_right, record_reading, records
 from metrics import pretraining as pretraining_metrics
 from modeling import losses, models, optimization
 
@@ -52,12 +56,25 @@ def define_flags():
     )
     flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.", 1)
     flags.DEFINE_integer("num_warmup_steps", 10000, "Updates of linear warm-up.", 0)
+    flags.DEFINE_bool(
+        "next_sentence_loss",
+        True,
+        'Learn next sentence prediction, too; without: "No NSP" of section 5.1.',
+    )
     flags.DEFINE_integer("max_eval_steps", 100, "At most so many batches.", 1)
+
+
+def transform(config):
+    """What makes batches for the model of the records', or None."""
+    is_causal = config.visibility == "left_to_right"
+    return left_to_right.next_tokens if is_causal else None
 
 
 def evaluate(forward, files, spec):
     """Masked LM and next sentence scores on at most --max_eval_steps batches."""
-    batches = batching.evaluation_batches(files, spec, FLAGS.eval_batch_size)
+    batches = batching.evaluation_batches(
+        files, spec, FLAGS.eval_batch_size, transform(forward.model.config)
+    )
     with record_reading.damage_explained(files, spec):
         rows = forward.rows(batches.take(FLAGS.max_eval_steps), "evaluating")
         return pretraining_metrics.scores(rows)
@@ -99,23 +116,28 @@ def main():
     record_reading.check({*files, *eval_files}, spec, vocab_size=config.vocab_size)
 
     identity = {"script": "run_pretraining", "config": config.to_dict()}
+    if not FLAGS.next_sentence_loss:  # folders of before do not speak of it
+        identity["next_sentence_loss"] = False
     run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
     run_directory.write_text(
         f"{FLAGS.output_dir}/bert_config.json", config.to_json_string()
     )
     with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         model = models.BertForPretraining(config)
-    forward = inference.Forward(strategy, model, losses.pretraining_measures)
+    objective, measures = losses.PRETRAINING, losses.pretraining_measures
+    if not FLAGS.next_sentence_loss:
+        objective, measures = losses.MASKED_LM, losses.masked_lm_measures
+    forward = inference.Forward(strategy, model, measures)
     if FLAGS.do_train:
         schedule = optimization.warmup_then_decay(
             FLAGS.learning_rate, FLAGS.num_train_steps, FLAGS.num_warmup_steps
         )
-        trainer = training.make_trainer(
-            strategy, model, losses.PRETRAINING, schedule, settings
-        )
+        trainer = training.make_trainer(strategy, model, objective, schedule, settings)
         trainer.start(FLAGS.output_dir, FLAGS.init_checkpoint)
         plan = training.Plan.from_settings(FLAGS.num_train_steps, settings)
-        batches = batching.FileBatches(files, spec, FLAGS.train_batch_size, FLAGS.seed)
+        batches = batching.FileBatches(
+            files, spec, FLAGS.train_batch_size, FLAGS.seed, transform(config)
+        )
         held_out = None
         if FLAGS.eval_input_file:
             held_out = make_held_out(forward, eval_files, spec)

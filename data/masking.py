@@ -1,9 +1,9 @@
 """Which positions a masked language model predicts, and what it sees there.
 
 Devlin et al. 2018, section 3.1: 15 % of the tokens are predicted; of these 80 % become
-[MASK], 10 % a random token and 10 % stay. A scheme only sorts the candidates into
-groups that are chosen whole (`by_token`, `by_word`); choosing, replacing and padding
-are shared.
+[MASK], 10 % a random token and 10 % stay (other mixes: appendix C.2). A scheme only
+sorts the candidates into groups that are chosen whole (`by_token`, `by_word`);
+choosing, replacing and padding are shared.
 
 Every random number is a hash of (seed, epoch, index of the instance, purpose, place).
 An instance is therefore masked in the same way alone or among others, in any order and
@@ -43,6 +43,8 @@ class Scheme:
         masked_lm_prob: share of the tokens to predict.
         group: (input_ids [N, L], is_candidate bool [N, L]) -> int [N, L], see
             `by_token`.
+        mix: percentages of the predicted tokens that become [MASK], stay, and become
+            random ones, in the order of the paper's table 8.
     """
 
     vocab_size: int
@@ -51,6 +53,7 @@ class Scheme:
     max_predictions_per_seq: int
     masked_lm_prob: float
     group: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    mix: tuple[float, float, float] = (80, 10, 10)
 
 
 def instance_keys(seed: int, epoch: int, indices: np.ndarray) -> np.ndarray:
@@ -220,7 +223,9 @@ def _replacements(labels: np.ndarray, keys: np.ndarray, scheme: Scheme) -> np.nd
     # Any entry of the vocabulary, also a special token or a `##` piece.
     token = _uniform(keys, _RANDOM_TOKEN, labels.shape[1]) * scheme.vocab_size
     token = token.astype(np.int32)
-    return np.where(draw < 0.8, scheme.mask_id, np.where(draw < 0.9, labels, token))
+    masked, same, _ = scheme.mix
+    stays_or_not = np.where(draw < (masked + same) / 100, labels, token)
+    return np.where(draw < masked / 100, scheme.mask_id, stays_or_not)
 
 
 def _uniform(keys: np.ndarray, purpose: int, count: int) -> np.ndarray:

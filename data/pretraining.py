@@ -1,8 +1,9 @@
 """Documents become pre-training instances (Devlin et al. 2018, 3.1 and A.2).
 
 An instance is a pair of spans, A and B, where B follows A or comes from another
-document, and some tokens of both are masked. The instances of a pass over a pool depend
-on the pool, its number, the number of the pass and the settings alone.
+document, or by choice a single span; some tokens of it are masked. The instances of a
+pass over a pool depend on the pool, its number, the number of the pass and the settings
+alone.
 
 N instances, L positions of an instance.
 """
@@ -10,6 +11,7 @@ N instances, L positions of an instance.
 import array
 import bisect
 import dataclasses
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 
@@ -33,6 +35,7 @@ class Settings:
     max_seq_length: int = 128
     short_seq_prob: float = 0.1
     random_seed: int = 12345
+    segment_pairs: bool = True
 
     def __post_init__(self):
         if self.max_seq_length < 5:
@@ -46,6 +49,12 @@ class Settings:
         ):
             if not 0 <= value <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {value}")
+        mix = self.scheme.mix
+        if len(mix) != 3 or min(mix) < 0 or abs(sum(mix) - 100) > 1e-6:
+            raise ValueError(
+                "masking_mix must be three percentages that add up to 100, got "
+                f"{', '.join(f'{share:g}' for share in mix)}"
+            )
         if self.scheme.max_predictions_per_seq < 1:
             raise ValueError(
                 "max_predictions_per_seq must be at least 1, got"
@@ -128,6 +137,36 @@ def _truncate(
     return a, kept, b, max_tokens - kept
 
 
+def single_spans(
+    pool: corpus.Pool, max_seq_length: int, short_seq_prob: float, rng: random.Random
+) -> np.ndarray:
+    """One pass over the documents of a pool, without pairs.
+
+    Sentences of one document are joined up to the target length; a document's last
+    span may be shorter. (What "No NSP" leaves open, see Liu et al. 2019, section 4.2.)
+
+    Returns:
+        As `next_sentence_pairs`, where B is empty and follows A.
+    """
+    starts = array.array("q", pool.sentence_starts.tobytes())
+    documents = pool.document_starts.tolist()
+    max_tokens = max_seq_length - 2  # [CLS], [SEP]
+    spans = array.array("q")
+    for first, end in itertools.pairwise(documents):
+        is_short = rng.random() < short_seq_prob
+        target = rng.randint(2, max_tokens) if is_short else max_tokens
+        stop = first
+        while stop < end:
+            a = starts[stop]
+            stop = bisect.bisect_left(starts, a + target, stop + 1, end)
+            length = starts[stop] - a
+            if length > max_tokens:
+                a += rng.getrandbits(length - max_tokens).bit_count()
+                length = max_tokens
+            spans.extend((a, length, a + length, 0, 0))
+    return np.array(spans, np.int64).reshape(-1, 5)
+
+
 def sample_pairs(
     pool: corpus.Pool, epoch: int, settings: Settings
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -143,9 +182,8 @@ def sample_pairs(
         from which they are masked.
     """
     rng = random.Random(f"{settings.random_seed} {pool.index} {epoch}")
-    pairs = next_sentence_pairs(
-        pool, settings.max_seq_length, settings.short_seq_prob, rng
-    )
+    sample = next_sentence_pairs if settings.segment_pairs else single_spans
+    pairs = sample(pool, settings.max_seq_length, settings.short_seq_prob, rng)
     # Room for 2**32 instances of one pass over one pool.
     indices = (pool.index << 32) + np.arange(len(pairs))
     keys = masking.instance_keys(settings.random_seed, epoch, indices)
@@ -156,7 +194,7 @@ def sample_pairs(
 def make_instances(
     pool: corpus.Pool, pairs: np.ndarray, keys: np.ndarray, settings: Settings
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Lays pairs out as `[CLS] A [SEP] B [SEP]` and masks them.
+    """Lays pairs out as `[CLS] A [SEP] B [SEP]`, or `[CLS] A [SEP]`, and masks them.
 
     Args:
         pool: the pool the pairs are from.
@@ -185,7 +223,7 @@ def lay_out(
     a_start, a_length, b_start, b_length, is_random = columns
     place = np.arange(settings.max_seq_length, dtype=np.int32)
     first_sep = a_length + 1
-    last_sep = first_sep + b_length + 1
+    last_sep = first_sep + b_length + settings.segment_pairs
     is_b = place > first_sep
     source = place + (a_start - 1) + is_b * (b_start - first_sep - a_start)
     input_ids = token_ids.take(source, mode="clip")

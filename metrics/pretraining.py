@@ -10,12 +10,12 @@ def scores(batches: Iterable[dict[str, np.ndarray]]) -> dict[str, float]:
 
     Args:
         batches: dicts of arrays [batch]: masked_lm_loss, masked_lm_correct and
-            masked_lm_weight (sums over the predictions of an example),
-            next_sentence_loss and next_sentence_correct.
+            masked_lm_weight (sums over the predictions of an example), and, if it was
+            trained, next_sentence_loss and next_sentence_correct.
     Returns:
         masked_lm_accuracy and masked_lm_loss over all predictions,
-        next_sentence_accuracy and next_sentence_loss over all pairs, and loss, the mean
-        over batches of the training loss: the names of the original.
+        next_sentence_accuracy and next_sentence_loss over all pairs, if measured, and
+        loss, the mean over batches of the training loss: the names of the original.
     Raises:
         ValueError: there is no batch.
     """
@@ -29,13 +29,19 @@ def scores(batches: Iterable[dict[str, np.ndarray]]) -> dict[str, float]:
     predictions = total["masked_lm_weight"].sum() + 1e-5
     losses = [
         batch["masked_lm_loss"].sum() / (batch["masked_lm_weight"].sum() + 1e-5)
-        + batch["next_sentence_loss"].mean()
         for batch in batches
     ]
-    return {
-        "loss": float(np.mean(losses)),
+    results = {
         "masked_lm_accuracy": float(total["masked_lm_correct"].sum() / predictions),
         "masked_lm_loss": float(total["masked_lm_loss"].sum() / predictions),
-        "next_sentence_accuracy": float(total["next_sentence_correct"].mean()),
-        "next_sentence_loss": float(total["next_sentence_loss"].mean()),
     }
+    if "next_sentence_loss" in total:
+        losses = [
+            loss + batch["next_sentence_loss"].mean()
+            for loss, batch in zip(losses, batches, strict=True)
+        ]
+        results |= {
+            "next_sentence_accuracy": float(total["next_sentence_correct"].mean()),
+            "next_sentence_loss": float(total["next_sentence_loss"].mean()),
+        }
+    return {"loss": float(np.mean(losses)), **results}

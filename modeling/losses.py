@@ -65,26 +65,36 @@ def next_sentence_losses(outputs, batch):
     return cross_entropy(outputs["next_sentence_logits"], labels)
 
 
-def _pretraining_denominators(batch):
-    return {
-        # 1e-5 as in the original: a batch without any prediction has loss 0.
-        "masked_lm_loss": tf.reduce_sum(batch["masked_lm_weights"]) + 1e-5,
-        "next_sentence_loss": tf.reduce_sum(example_weights(batch)),
-    }
+def _masked_lm_denominators(batch):
+    # 1e-5 as in the original: a batch without any prediction has loss 0.
+    return {"masked_lm_loss": tf.reduce_sum(batch["masked_lm_weights"]) + 1e-5}
 
 
-def _pretraining_numerators(outputs, batch):
-    masked_lm = masked_lm_losses(outputs, batch) * batch["masked_lm_weights"]
-    next_sentence = next_sentence_losses(outputs, batch) * example_weights(batch)
-    return {
-        "masked_lm_loss": tf.reduce_sum(masked_lm),
-        "next_sentence_loss": tf.reduce_sum(next_sentence),
-    }
+def _masked_lm_numerators(outputs, batch):
+    losses = masked_lm_losses(outputs, batch) * batch["masked_lm_weights"]
+    return {"masked_lm_loss": tf.reduce_sum(losses)}
+
+
+# The mean over all predictions of the batch: "No NSP" of section 5.1.
+MASKED_LM = Objective(_masked_lm_denominators, _masked_lm_numerators)
+
+
+def _next_sentence_numerator(outputs, batch):
+    return tf.reduce_sum(next_sentence_losses(outputs, batch) * example_weights(batch))
 
 
 # Devlin et al. 2018, section 3.1: the sum of the mean masked LM loss over all
 # predictions of the batch and the mean next sentence loss.
-PRETRAINING = Objective(_pretraining_denominators, _pretraining_numerators)
+PRETRAINING = Objective(
+    denominators=lambda batch: {
+        **_masked_lm_denominators(batch),
+        "next_sentence_loss": tf.reduce_sum(example_weights(batch)),
+    },
+    numerators=lambda outputs, batch: {
+        **_masked_lm_numerators(outputs, batch),
+        "next_sentence_loss": _next_sentence_numerator(outputs, batch),
+    },
+)
 
 
 def classification_losses(outputs, batch):
@@ -189,21 +199,27 @@ REGRESSION = Objective(
 )
 
 
-def pretraining_measures(outputs, batch):
+def _is_best(logits, labels):
+    best = tf.argmax(logits, axis=-1, output_type=tf.int32)
+    return tf.cast(tf.equal(best, labels), tf.float32)
+
+
+def masked_lm_measures(outputs, batch):
     """What metrics.pretraining adds up: dict of name → float32, [batch]."""
     weights = batch["masked_lm_weights"]
-
-    def correct(logits, labels):
-        best = tf.argmax(logits, axis=-1, output_type=tf.int32)
-        return tf.cast(tf.equal(best, labels), tf.float32)
-
-    masked_lm = correct(outputs["masked_lm_logits"], batch["masked_lm_ids"])
+    correct = _is_best(outputs["masked_lm_logits"], batch["masked_lm_ids"])
     return {
         "masked_lm_loss": tf.reduce_sum(masked_lm_losses(outputs, batch) * weights, 1),
-        "masked_lm_correct": tf.reduce_sum(masked_lm * weights, 1),
+        "masked_lm_correct": tf.reduce_sum(correct * weights, 1),
         "masked_lm_weight": tf.reduce_sum(weights, 1),
+    }
+
+
+def pretraining_measures(outputs, batch):
+    """The same, with those of next sentence prediction."""
+    labels = batch["next_sentence_labels"][:, 0]
+    return {
+        **masked_lm_measures(outputs, batch),
         "next_sentence_loss": next_sentence_losses(outputs, batch),
-        "next_sentence_correct": correct(
-            outputs["next_sentence_logits"], batch["next_sentence_labels"][:, 0]
-        ),
+        "next_sentence_correct": _is_best(outputs["next_sentence_logits"], labels),
     }

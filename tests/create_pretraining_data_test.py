@@ -63,6 +63,8 @@ def run(monkeypatch):
         "split_sentences": False,
         "deduplicate": False,
         "pre_segmented": False,
+        "segment_pairs": True,
+        "masking_mix": ["80", "10", "10"],
         "text_field": "text",
     }
 
@@ -116,6 +118,27 @@ def test_putting_the_labels_back_gives_sentences_of_the_text(run, flags, golden)
         assert all(map(any, where))
         is_random = bool(data["next_sentence_labels"][row, 0])
         assert (where[0] != where[1]) == is_random
+
+
+def test_single_spans_of_another_mix(run, flags):
+    run(**flags, segment_pairs=False, masking_mix=["0", "0", "100"])
+    data = batching.read_all([str(flags["output_file"])], SPEC)
+    special = {
+        token: (data["input_ids"] == i).sum()
+        for token, i in tokenization.load_vocab(str(VOCAB)).items()
+        if token in ("[CLS]", "[SEP]", "[MASK]")
+    }
+    rows = len(data["input_ids"])
+    # Random tokens may be special ones, too; the vocabulary has 30522.
+    assert rows <= special["[CLS]"] <= rows + 3
+    assert rows <= special["[SEP]"] <= rows + 3 and special["[MASK]"] <= 3
+    assert not data["segment_ids"].any() and not data["next_sentence_labels"].any()
+    for mix, message in (
+        (["80", "20"], "masking_mix must be three percentages that add up to 100"),
+        (["80", "x", "20"], "--masking_mix must be numbers .* got '80,x,20'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run(**flags, masking_mix=mix)
 
 
 def test_fewer_instances_than_are_shown(run, flags, tmp_path):

@@ -21,6 +21,7 @@ TRAINING = {
 }
 # Of every script that fine-tunes.
 FINE_TUNING = TRAINING | {
+    "bilstm_layers",
     "do_export",
     "export_dir",
     "freeze_layers",
@@ -55,6 +56,8 @@ ADDED = {
         "num_workers",
         "overwrite",
         "pre_segmented",
+        "segment_pairs",
+        "masking_mix",
         "split_sentences",
         "text_field",
     },
@@ -93,7 +96,7 @@ ADDED = {
         "overwrite",
         "vocab_file",
     },
-    "run_pretraining": TRAINING | {"eval_input_file"},
+    "run_pretraining": TRAINING | {"eval_input_file", "next_sentence_loss"},
     "run_classifier": FINE_TUNING
     | {
         "class_weights",

@@ -6,8 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
+from data import batching, records
 from modeling import checkpoint
-from tests import resuming, scripts
+from modeling import config as config_lib
+from tests import numpy_bert, resuming, scripts
 
 
 @pytest.fixture
@@ -115,3 +117,87 @@ def test_held_out_records_need_do_eval(training_run, tmp_path):
     shown = scripts.refusal("run_pretraining.py", **flags, output_dir=tmp_path / "out")
     assert "--eval_input_file has no effect without --do_eval" in shown
     assert not (tmp_path / "out").exists()
+
+
+def test_no_nsp_leaves_the_head_and_all_else_alone(training_run, tmp_path):
+    flags = {**training_run, "do_eval": True, "num_train_steps": 3}
+    for name, has_loss in (("with", True), ("without", False)):
+        scripts.succeed(
+            "run_pretraining.py",
+            **flags,
+            next_sentence_loss=has_loss,
+            output_dir=tmp_path / name,
+        )
+    names = ("with", "without")
+    first = {n: checkpoint.read(tmp_path / n / "model.ckpt-0") for n in names}
+    last = {n: checkpoint.read(tmp_path / n / "model.ckpt-3") for n in names}
+    for name, before in first["without"].items():
+        np.testing.assert_array_equal(before, first["with"][name])
+        if name == "global_step":
+            continue
+        changed = (before != last["without"][name]).any()
+        assert changed == ("seq_relationship" not in name and "pooler" not in name)
+        assert (before != last["with"][name]).any()
+    results = scripts.read_results(tmp_path / "without/eval_results.txt")
+    assert "next_sentence_loss" not in results
+    assert results["loss"] == pytest.approx(results["masked_lm_loss"], abs=0.1)
+    message = scripts.refusal(
+        "run_pretraining.py",
+        **flags,
+        output_dir=tmp_path / "with",
+        next_sentence_loss=False,
+    )
+    assert "next_sentence_loss" in message
+
+
+def test_left_to_right_every_next_token_is_scored(golden, original_run, tmp_path):
+    """The loss is that of a NumPy model that sees what it may and no more."""
+    values = json.loads((golden / "tiny_tf1/bert_config.json").read_text())
+    values |= {"visibility": "left_to_right", "pooled_position": "last"}
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    flags = {
+        **original_run,
+        "bert_config_file": tmp_path / "config.json",
+        "init_checkpoint": golden / "tiny_tf1/bert_model.ckpt",
+    }
+    scripts.succeed("run_pretraining.py", **flags, next_sentence_loss=False)
+    results = scripts.read_results(tmp_path / "out/eval_results.txt")
+
+    files = sorted(map(str, tmp_path.glob("*.tfrecord")))
+    batch = batching.read_all(files, records.pretraining_spec(64, 10))
+    batch = {name: array[:80] for name, array in batch.items()}  # max_eval_steps
+    ids, mask = batch["input_ids"].copy(), batch["input_mask"]
+    for row, position in np.argwhere(batch["masked_lm_weights"]):
+        place = batch["masked_lm_positions"][row, position]
+        ids[row, place] = batch["masked_lm_ids"][row, position]
+    weights = checkpoint.read(golden / "tiny_tf1/bert_model.ckpt")
+    config = config_lib.BertConfig.from_dict(values)
+    following = {
+        "input_ids": ids,
+        "input_mask": mask[:, None] * np.tri(64, dtype=int),
+        "segment_ids": batch["segment_ids"],
+        "next_sentence_labels": batch["next_sentence_labels"],
+        "masked_lm_positions": np.tile(np.arange(63), (len(ids), 1)),
+        "masked_lm_ids": ids[:, 1:],
+        "masked_lm_weights": mask[:, 1:],
+    }
+    expected = numpy_bert.pretraining(weights, config, following)
+    assert results["masked_lm_loss"] == pytest.approx(
+        expected["masked_lm_loss"], abs=2e-5
+    )
+    best = expected["masked_lm_logits"].argmax(-1) == ids[:, 1:]
+    accuracy = best[mask[:, 1:] == 1].mean()
+    assert results["masked_lm_accuracy"] == pytest.approx(accuracy, abs=2e-5)
+
+
+def test_an_untrained_model_has_the_vocabulary_for_a_perplexity(original_run, tmp_path):
+    scripts.succeed(
+        "run_pretraining.py",
+        **original_run,
+        num_train_steps=1,
+        do_train=True,
+        learning_rate=0.0,
+        num_warmup_steps=0,
+    )
+    results = scripts.read_results(tmp_path / "out/eval_results.txt")
+    assert np.exp(results["masked_lm_loss"]) == pytest.approx(100, rel=0.05)

@@ -1,5 +1,6 @@
 """Masking: budgets, 80/10/10, whole words, and what the randomness depends on."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -99,6 +100,44 @@ def test_8_of_10_become_mask_1_stays_and_1_is_drawn_from_the_vocabulary(group):
     others = np.arange(VOCAB_SIZE) != MASK
     chi_square = ((counts - expected)[others] ** 2 / expected[others]).sum()
     assert abs(chi_square - (VOCAB_SIZE - 1)) < 4 * np.sqrt(2 * VOCAB_SIZE)
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [(100, 0, 0), (80, 0, 20), (80, 20, 0), (0, 20, 80), (0, 0, 100), (50, 12.5, 37.5)],
+)
+def test_other_mixes(mix):
+    """Shares over more than 10^5 predictions, within 3 sigma."""
+    input_ids, input_mask = make_instances(1, num_instances=25_000)
+    scheme = dataclasses.replace(make_scheme(), mix=mix)
+    masked = mask(input_ids, input_mask, scheme)
+    is_prediction = masked["masked_lm_weights"] == 1
+    labels = masked["masked_lm_ids"][is_prediction]
+    shown = np.take_along_axis(masked["input_ids"], masked["masked_lm_positions"], 1)
+    shown = shown[is_prediction]
+    assert len(labels) > 10**5
+    random = mix[2] / 100
+    for share, expected in (
+        ((shown == MASK).mean(), mix[0] / 100 + random / VOCAB_SIZE),
+        ((shown == labels).mean(), mix[1] / 100 + random / VOCAB_SIZE),
+        (
+            ((shown != MASK) & (shown != labels)).mean(),
+            random * (1 - 2 / VOCAB_SIZE),
+        ),
+    ):
+        error = np.sqrt(expected * (1 - expected) / len(labels))
+        assert abs(share - expected) <= 3 * error
+
+
+def test_the_mix_changes_what_is_shown_and_nothing_else():
+    input_ids, input_mask = make_instances(2)
+    usual = mask(input_ids, input_mask, make_scheme())
+    other = mask(
+        input_ids, input_mask, dataclasses.replace(make_scheme(), mix=(0, 0, 100))
+    )
+    assert (usual.pop("input_ids") != other.pop("input_ids")).any()
+    for name, values in usual.items():
+        np.testing.assert_array_equal(values, other[name])
 
 
 def test_pieces_of_a_word_are_replaced_independently():

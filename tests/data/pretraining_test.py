@@ -1,5 +1,6 @@
 """Pairs of spans, their layout, and what their randomness depends on."""
 
+import itertools
 import random
 
 import numpy as np
@@ -234,6 +235,55 @@ def test_layout():
     assert {values.dtype for values in laid_out.values()} == {np.dtype(np.int32)}
 
 
+def test_layout_of_single_spans():
+    pool = make_pool([[3, 2], [4]])
+    pairs = np.array([[0, 5, 5, 0, 0], [5, 4, 9, 0, 0]])
+    laid_out = pretraining.lay_out(
+        pool.token_ids, pairs, make_settings(max_seq_length=8, segment_pairs=False)
+    )
+    expected = {
+        "input_ids": [
+            [CLS, 5, 6, 7, 8, 9, SEP, 0],
+            [CLS, 10, 11, 12, 13, SEP, 0, 0],
+        ],
+        "input_mask": [[1] * 7 + [0], [1] * 6 + [0] * 2],
+        "segment_ids": [[0] * 8] * 2,
+        "next_sentence_labels": [[0], [0]],
+    }
+    assert {name: values.tolist() for name, values in laid_out.items()} == expected
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_single_spans_are_all_of_every_document_in_order(seed):
+    """But for what is over the length, and that is at most a sentence a span."""
+    pool = random_pool(seed)
+    spans = pretraining.single_spans(pool, 22, 0.0, random.Random(seed))
+    assert (spans[:, 1] <= 20).all() and (spans[:, 3:] == 0).all()
+    ends = set(pool.sentence_starts[pool.document_starts].tolist())
+    starts = set(pool.sentence_starts.tolist())
+    for (start, length, *_), (following, *_) in itertools.pairwise(spans.tolist()):
+        whole = length < 20
+        # One that is short is cut nowhere, and only a document's end cuts it short.
+        assert not whole or (start in starts and start + length in ends)
+        assert start + length <= following
+    instances = instances_of(
+        pool, make_settings(max_seq_length=22, segment_pairs=False)
+    )
+    assert not instances["segment_ids"].any()
+    assert ((instances["input_ids"] == SEP).sum(axis=1) == 1).all()
+
+
+def test_short_targets_make_short_single_spans():
+    pool = make_pool([[1] * 10_000])
+    spans = pretraining.single_spans(pool, 22, 1.0, random.Random(0))
+    assert len(set(spans[:-1, 1].tolist())) == 1  # a target a document
+    targets = [
+        pretraining.single_spans(make_pool([[1] * 20]), 22, 1.0, random.Random(i))[0, 1]
+        for i in range(400)
+    ]
+    assert set(targets) == set(range(2, 21))
+
+
 def test_instances_do_not_depend_on_the_blocks_they_are_made_in(monkeypatch):
     pool, settings = random_pool(0), make_settings(max_seq_length=32)
     together = instances_of(pool, settings)
@@ -309,4 +359,11 @@ def test_settings_out_of_range_are_refused(kwargs, culprit):
 def test_schemes_out_of_range_are_refused(predictions, prob, culprit):
     scheme = masking.Scheme(100, MASK, (CLS, SEP), predictions, prob, masking.by_token)
     with pytest.raises(ValueError, match=culprit):
+        pretraining.Settings(CLS, SEP, scheme)
+
+
+@pytest.mark.parametrize("mix", [(80, 10), (80, 10, 20), (110, -10, 0), (80, 10, 0)])
+def test_a_mix_that_is_none_is_refused(mix):
+    scheme = masking.Scheme(100, MASK, (), 20, 0.15, masking.by_token, mix)
+    with pytest.raises(ValueError, match="masking_mix must be three .* add up to 100"):
         pretraining.Settings(CLS, SEP, scheme)

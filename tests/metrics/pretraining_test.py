@@ -37,6 +37,28 @@ def test_predictions_are_weighted_alike_and_batches_too():
     )
 
 
+def test_without_next_sentences():
+    batches = [
+        {
+            "masked_lm_loss": np.array(losses),
+            "masked_lm_correct": np.array(correct),
+            "masked_lm_weight": np.array(weights),
+        }
+        for losses, correct, weights in (
+            ([3.0, 1.0], [1.0, 0.0], [3.0, 1.0]),
+            ([8.0], [2.0], [4.0]),
+        )
+    ]
+    assert pretraining.scores(batches) == pytest.approx(
+        {
+            "masked_lm_loss": 12 / 8,
+            "masked_lm_accuracy": 3 / 8,
+            "loss": (4 / 4 + 8 / 4) / 2,
+        },
+        rel=1e-5,
+    )
+
+
 def test_nothing_to_evaluate():
     with pytest.raises(ValueError, match="empty"):
         pretraining.scores([])

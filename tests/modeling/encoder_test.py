@@ -256,6 +256,21 @@ def test_left_to_right_a_token_changes_nothing_before_it(seed):
         assert same[[0, 2]].all()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_left_to_right_outputs_equal_the_numpy_reference(seed):
+    config = small_models.config(visibility="left_to_right", pooled_position="last")
+    model = models.BertForPretraining(config)
+    weights = small_models.randomize(model, seed)
+    batch = small_models.batch(config, seed, seq_length=9)
+    actual = model.bert(small_models.tensors(batch))
+    # The reference takes a mask of its own for each query.
+    triangle = batch["input_mask"][:, None] * np.tri(9, dtype=int)
+    expected = numpy_bert.encode(weights, config, {**batch, "input_mask": triangle})
+    for name in ("encoder_outputs", "attention_probs"):
+        for ours, theirs in zip(actual[name], expected[name], strict=True):
+            close(ours, theirs, 2e-5)
+
+
 def test_in_both_directions_a_token_changes_all_positions(model):
     batch = small_models.batch(model.config, 0, seq_length=9)
     batch["input_mask"][:] = 1

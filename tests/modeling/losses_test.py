@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import losses
+from modeling import losses, models
 from tests import numpy_bert, small_models
 from tests.small_models import close
 
@@ -43,6 +43,27 @@ def test_pretraining_loss(seed):
     labels = batch["next_sentence_labels"][:, 0]
     per_pair = numpy_bert.cross_entropy(outputs["next_sentence_logits"], labels)
     close(actual["next_sentence_loss"], per_pair.mean())
+    alone = total(losses.MASKED_LM, outputs, small_models.tensors(batch))
+    assert alone == {"masked_lm_loss": actual["masked_lm_loss"]}
+
+
+def test_without_next_sentence_loss_its_head_has_no_gradient():
+    model = models.BertForPretraining(small_models.config())
+    small_models.randomize(model, 0)
+    batch = small_models.tensors(small_models.batch(model.config, 0))
+    weights = small_models.variables(model)
+    gradients = {}
+    for objective in (losses.MASKED_LM, losses.PRETRAINING):
+        with tf.GradientTape() as tape:
+            parts = total(objective, model(batch), batch)
+            loss = tf.add_n(list(parts.values()))
+        gradients[objective] = dict(
+            zip(weights, tape.gradient(loss, list(weights.values())), strict=True)
+        )
+    reached = {n for n, g in gradients[losses.MASKED_LM].items() if g is not None}
+    head = {n for n in weights if "seq_relationship" in n or "pooler" in n}
+    assert len(head) == 4 and reached == weights.keys() - head
+    assert all(tf.reduce_any(gradients[losses.PRETRAINING][n] != 0) for n in head)
 
 
 def test_a_batch_without_predictions_has_no_masked_lm_loss():
