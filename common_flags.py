@@ -185,6 +185,13 @@ def define_fine_tuning(num_train_epochs=3.0):
         "Leave the embeddings and so many encoder layers as they are; -1: train all.",
         -1,
     )
+    flags.DEFINE_integer(
+        "bilstm_layers",
+        0,
+        "Layers of a fresh bidirectional LSTM between encoder and head, as wide as "
+        'the encoder ("+ BiLSTM" of v1 of the paper, section 5.1); 0: none.',
+        0,
+    )
     flags.DEFINE_bool(
         "keep_best",
         False,

@@ -115,6 +115,8 @@ def claim_folder(
         "vocab_sha256": model_files.fingerprint(files.vocab_file),
         **identity,
     }
+    if values.get("bilstm_layers"):  # Folders of before do not speak of it.
+        identity["bilstm_layers"] = values["bilstm_layers"]
     output_dir = values["output_dir"]
     run_directory.claim(output_dir, identity, values)
     run_directory.copy(files.vocab_file, output_dir, "vocab.txt")

@@ -22,6 +22,7 @@ import numpy as np
 from absl import flags
 
 import classifier_tasks
+import encoders
 import fine_tuning
 import inference
 import run_directory
@@ -178,7 +179,9 @@ def main():
 
     with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         model = models.BertForSequenceClassification(
-            files.config, classifier_tasks.num_outputs(task.labels)
+            files.config,
+            classifier_tasks.num_outputs(task.labels),
+            make_encoder=encoders.find(FLAGS.bilstm_layers),
         )
     runner = classifier_tasks.Runner(strategy, model, task, FLAGS.pad_to_max)
 

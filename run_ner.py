@@ -26,6 +26,7 @@ import common_flags
 import tensorflow as tf
 from absl import flags, logging
 
+import encoders
 import fine_tuning
 import inference
 import run_directory
@@ -126,7 +127,11 @@ def main():
         labels,
     )
     with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
-        model = models.BertForTokenClassification(files.config, len(labels))
+        model = models.BertForTokenClassification(
+            files.config,
+            len(labels),
+            make_encoder=encoders.find(FLAGS.bilstm_layers),
+        )
     forward = inference.Forward(strategy, model, measure)
 
     def featurize(files):

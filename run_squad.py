@@ -31,6 +31,7 @@ import common_flags
 from absl import flags, logging
 from tqdm import tqdm
 
+import encoders
 import fine_tuning
 import inference
 import model_files
@@ -178,7 +179,9 @@ def main():
     identity = {"script": "run_squad", "version_2_with_negative": version_2}
     fine_tuning.claim_folder(files, identity, common_flags.values())
     with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
-        model = models.BertForQuestionAnswering(files.config)
+        model = models.BertForQuestionAnswering(
+            files.config, make_encoder=encoders.find(FLAGS.bilstm_layers)
+        )
 
     def write_windows(name, questions):
         """Writes a record file of windows to the output folder."""

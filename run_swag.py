@@ -22,6 +22,7 @@ import common_flags
 import numpy as np
 from absl import flags
 
+import encoders
 import fine_tuning
 import inference
 import run_directory
@@ -92,7 +93,9 @@ def main():
         records.write(path, arrays, spec)
 
     with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
-        model = models.BertForMultipleChoice(files.config)
+        model = models.BertForMultipleChoice(
+            files.config, make_encoder=encoders.find(FLAGS.bilstm_layers)
+        )
     forward = inference.Forward(strategy, model, measure)
 
     if FLAGS.do_train:

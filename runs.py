@@ -3,6 +3,7 @@
 import dataclasses
 import os
 
+import encoders
 import inference
 import run_directory
 from data import tokenization
@@ -69,7 +70,8 @@ class Run:
         """
         trained = self.settings.get("do_train")
         initial = None if trained else self.settings["init_checkpoint"]
-        model = model_class(self.config, *args)
+        make_encoder = encoders.find(self.identity.get("bilstm_layers", 0))
+        model = model_class(self.config, *args, make_encoder=make_encoder)
         step = inference.load_trained(model, self.model_dir, initial, complete=True)
         return model, step
 
