@@ -3,18 +3,15 @@
 A row is a dict that describes a run, see glue_results.
 """
 
-import contextlib
-import fcntl
 import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
-import time
 
 from absl import logging
 
+import child_runs
 import glue_results
 import run_directory
 from data import glue
@@ -30,29 +27,6 @@ class Diverged(ValueError):
     """The training of a run came to a loss that is not finite."""
 
 
-def wait_for_folder(output_dir):
-    """Makes a folder this process's, as soon as no other is at work in it.
-
-    Args:
-        output_dir: str, made if it is not there.
-    Returns:
-        an open file; processes that it is passed to hold the folder, too, so that a run
-        that outlives a killed script is waited for.
-    """
-    os.makedirs(output_dir, exist_ok=True)
-    lock = open(os.path.join(output_dir, ".runs_lock"), "w")  # noqa: SIM115
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        logging.info(
-            "waiting for the end of another run_glue.py, or of a run that a killed one "
-            "has left, in %s",
-            output_dir,
-        )
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    return lock
-
-
 class Runner:
     """Runs rows.
 
@@ -60,7 +34,7 @@ class Runner:
         data_dir: str, folder of GLUE's folders.
         common: dict of flag → value or None, for all runs.
         extra: str, further flags as on a command line.
-        lock: what `wait_for_folder` returned.
+        lock: what `child_runs.wait_for_folder` returned.
     """
 
     def __init__(self, data_dir, common, extra, lock):
@@ -98,23 +72,10 @@ class Runner:
         os.makedirs(row["folder"], exist_ok=True)
         arguments = self.command(row, task_name, changes)
         path = os.path.join(row["folder"], LOG)
-        with open(path, "a", encoding="utf-8") as log:
-            log.write(f"$ {shlex.join(arguments)}\n")
-            log.flush()
-            process = subprocess.Popen(
-                arguments, stdout=log, stderr=log, pass_fds=[self._lock.fileno()]
-            )
-            try:
-                while process.poll() is None:
-                    time.sleep(0.2)
-                    if show:
-                        show(last_step(row["folder"]))
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    process.terminate()
-                process.wait()
-        if process.returncode:
-            last = _last_error(path) or f"exit status {process.returncode}"
+        update = show and (lambda: show(last_step(row["folder"])))
+        status, _ = child_runs.run(arguments, path, self._lock, update)
+        if status:
+            last = child_runs.last_error(path) or f"exit status {status}"
             if last.startswith(_DIVERGED_START):
                 raise Diverged(last)
             raise ValueError(f"{last} (the whole log is {path})")
@@ -129,12 +90,6 @@ class Runner:
             path = os.path.join(row["folder"], DIVERGED)
             run_directory.write_text(path, f"{error}\n")
         add_scores(row)
-
-
-def _last_error(path):
-    """The last line of a log that speaks of an error, "" if none does."""
-    with open(path, encoding="utf-8", errors="replace") as log:
-        return next((x for x in reversed(log.read().splitlines()) if "rror" in x), "")
 
 
 def add_scores(row):

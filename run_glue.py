@@ -26,6 +26,7 @@ import common_flags
 from absl import flags, logging
 from tqdm import tqdm
 
+import child_runs
 import classifier_tasks
 import glue_results
 import glue_runs
@@ -126,7 +127,7 @@ def main():
     rows = make_rows(tasks)
     # All of it first: a mistake in one task should not show after the runs of others.
     sizes = {name: count_examples(task) for name, task in tasks.items()}
-    lock = glue_runs.wait_for_folder(FLAGS.output_dir)
+    lock = child_runs.wait_for_folder(FLAGS.output_dir)
     common = {name: FLAGS[name].value for name in COMMON}
     identity = {"script": "run_glue", **common, "flags": FLAGS.classifier_flags}
     run_directory.claim(FLAGS.output_dir, identity, common_flags.values())
