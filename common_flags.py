@@ -218,6 +218,16 @@ def define_fine_tuning(num_train_epochs=3.0):
     )
 
 
+def define_training_scores():
+    """For scripts that can tell how well the training set was learnt."""
+    flags.DEFINE_bool(
+        "score_training_set",
+        False,
+        "After the training also score the set it was on: train_results. A model that "
+        "does no better there than always giving the most frequent label has failed.",
+    )
+
+
 def define_length_buckets():
     """For scripts whose training data is in memory."""
     flags.DEFINE_bool(

@@ -20,6 +20,7 @@ from serving import saved_model
 _NEEDED = {
     "patience": ("keep_best", 0),
     "export_dir": ("do_export", None),
+    "score_training_set": ("do_train", False),
     "threshold": ("version_2_with_negative", "given"),
 }
 

@@ -30,6 +30,7 @@ import strategies
 import training
 import validation
 from data import batching, classification, glue, padding, records, targets, tfds
+from metrics.classification import majority_share
 from modeling import models
 
 FLAGS = flags.FLAGS
@@ -40,6 +41,7 @@ def define_flags():
     common_flags.define_text()
     common_flags.define_training()
     common_flags.define_fine_tuning()
+    common_flags.define_training_scores()
     common_flags.define_length_buckets()
     common_flags.define_devices()
     flags.DEFINE_string("task_name", None, f"{', '.join(glue.TASKS)} or own.")
@@ -202,6 +204,8 @@ def main():
         )
     if FLAGS.keep_best or not FLAGS.do_train:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+    if FLAGS.score_training_set:
+        score_training_set(runner, task, sets["train"][0], step)
     if FLAGS.do_eval:
         for data in sets["eval"]:
             evaluate(runner, task, data, step)
@@ -253,6 +257,18 @@ def evaluate(runner, task, data, step):
     # Last: where it is, the run is complete.
     results["global_step"] = step
     run_directory.write_results(FLAGS.output_dir, f"eval_results{suffix}", results)
+
+
+def score_training_set(runner, task, data, step):
+    """Writes the scores on what was trained on, beside that of a constant answer."""
+    _, examples, arrays, _ = data
+    scores, _ = runner.evaluate(arrays, FLAGS.eval_batch_size)
+    results = {name.replace("eval", "train", 1): x for name, x in scores.items()}
+    if task.kind == targets.Kind.CLASS:
+        labels = [example.label for example in examples]
+        results["train_majority"] = majority_share(labels)
+    results["global_step"] = step
+    run_directory.write_results(FLAGS.output_dir, "train_results", results)
 
 
 def predict(runner, task, data):

@@ -35,6 +35,7 @@ import training
 import validation
 from data import batching, conll, filesystem, ner, padding, tag_schemes
 from metrics import ner as metrics
+from metrics.classification import majority_share
 from modeling import losses, models
 
 FLAGS = flags.FLAGS
@@ -45,6 +46,7 @@ def define_flags():
     common_flags.define_text()
     common_flags.define_training()
     common_flags.define_fine_tuning()
+    common_flags.define_training_scores()
     common_flags.define_length_buckets()
     common_flags.define_devices()
     for kind in ("train", "dev", "test"):
@@ -152,6 +154,8 @@ def main():
         step = train(strategy, model, settings, featurize(train_files)[1], checked)
     if FLAGS.keep_best or not FLAGS.do_train:
         step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+    if FLAGS.score_training_set:
+        score_training_set(forward, labels, featurize(train_files), step)
     if FLAGS.do_eval:
         tagged = tag(forward, labels, dev, FLAGS.eval_batch_size)
         write("eval", dev_files, step, *tagged)
@@ -211,6 +215,16 @@ def tag(forward, labels, data, batch_size):
     if not any(ner.unknown_tags(file, labels) for file in files):
         results["loss"] = loss / len(tags)
     return tags, results
+
+
+def score_training_set(forward, labels, data, step):
+    """Writes the scores on what was trained on, beside that of a constant answer."""
+    _, scores = tag(forward, labels, data, FLAGS.eval_batch_size)
+    results = {f"train_{key}": value for key, value in scores.items()}
+    tags = [t for file in data[0] for s in file.sentences for t in s.tags]
+    results["train_majority"] = majority_share(tags)
+    results["global_step"] = step
+    run_directory.write_results(FLAGS.output_dir, "train_results", results)
 
 
 def write(name, files, step, tags, results):

@@ -5,7 +5,9 @@ numbers or plain numbers [examples], or 0 and 1 [examples, labels] where an exam
 have several labels. It is 0 where its formula divides by 0.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +26,12 @@ def _pair(
             f"{labels.shape} and {predictions.shape}"
         )
     return labels, predictions
+
+
+def majority_share(labels: Iterable[Any]) -> float:
+    """The accuracy of always giving the most frequent of some labels."""
+    counts = Counter(labels)
+    return max(counts.values()) / counts.total()
 
 
 def accuracy(labels: ArrayLike, predictions: ArrayLike) -> float:

@@ -106,6 +106,7 @@ ADDED = {
         "label_separator",
         "label_type",
         "length_buckets",
+        "score_training_set",
         "text_column",
         "text_pair_column",
         "tfds_name",

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 # The packages, and which others each may import.
 PACKAGES = {
     "data": set(),
+    "experiments": set(),
     "metrics": set(),
     "modeling": set(),
     "serving": {"data", "modeling"},

@@ -15,7 +15,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 SAMPLE = ROOT / "sample_data"
 SHELL_SCRIPTS = ("setup_env.sh", "run_tests.sh", "quickstart.sh", ".ci/run")
-PACKAGES = ("data", "metrics", "modeling", "server", "serving")
+PACKAGES = ("data", "experiments", "metrics", "modeling", "server", "serving")
 
 
 def read_rows(path: pathlib.Path) -> list[tuple[str, str]]:

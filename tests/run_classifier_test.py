@@ -107,6 +107,7 @@ def test_ones_own_data_is_learnt_and_predicted(own_data, own_vocab, tiny, tmp_pa
         **flags,
         do_train=True,
         do_eval=True,
+        score_training_set=True,
         train_batch_size=8,
         # So that it is learnt with almost any seed.
         learning_rate=1e-3,
@@ -116,6 +117,10 @@ def test_ones_own_data_is_learnt_and_predicted(own_data, own_vocab, tiny, tmp_pa
     )
     results = scripts.read_results(tmp_path / "out/eval_results.txt")
     assert results["eval_accuracy"] == 1.0
+    on_training = scripts.read_results(tmp_path / "out/train_results.txt")
+    assert on_training["train_accuracy"] == 1.0
+    # There are as many rows of every label.
+    assert on_training["train_majority"] == pytest.approx(1 / 3)
     labels = json.loads((tmp_path / "out/labels.json").read_text())
     assert labels == ["cat", "cow", "dog"]
     # Another process, without the training data and with ids.

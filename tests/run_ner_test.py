@@ -103,7 +103,9 @@ def conlleval_scores(path):
 
 def test_tags_are_learnt_scored_and_predicted(flags, tmp_path):
     out = tmp_path / "out"
-    shown = scripts.succeed(RUN, **flags, **LEARN, do_eval=True)
+    shown = scripts.succeed(
+        RUN, **flags, **LEARN, do_eval=True, score_training_set=True
+    )
     assert "train.txt: 200 sentences" in shown and "BIO tags in column 1" in shown
     results = scripts.read_results(out / "eval_results.txt")
     assert results == json.loads((out / "eval_results.json").read_text())
@@ -116,6 +118,12 @@ def test_tags_are_learnt_scored_and_predicted(flags, tmp_path):
         assert results[f"eval_{name}"] == pytest.approx(score), name
     labels = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
     assert json.loads((out / "labels.json").read_text()) == labels
+
+    on_training = scripts.read_results(out / "train_results.txt")
+    assert on_training["train_f1"] > 0.8
+    tags = [line.split()[1] for line in open(flags["train_file"]) if line.strip()]
+    assert on_training["train_majority"] == tags.count("O") / len(tags)
+    assert on_training["train_accuracy"] > on_training["train_majority"]
 
     # Another process, without the training data; long sentences and no tags.
     flags["train_file"].unlink()

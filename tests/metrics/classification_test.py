@@ -66,6 +66,14 @@ def test_accuracy_equals_scikit_learn():
     compare(classification.accuracy, oracle, random_sets)
 
 
+def test_the_majority_is_what_a_constant_answer_gets():
+    for seed in range(100):
+        labels, _ = random_case(seed)
+        expected = max(classification.accuracy(labels, labels * 0 + c) for c in range(4))
+        assert classification.majority_share(labels) == pytest.approx(expected)
+    assert classification.majority_share(["O", "B", "O", "O"]) == 0.75
+
+
 def test_f1_equals_scikit_learn():
     def oracle(labels, predictions):
         return sklearn.metrics.f1_score(labels, predictions, zero_division=0)
