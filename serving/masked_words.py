@@ -3,11 +3,11 @@
 import numpy as np
 import tensorflow as tf
 
-from data import features
+from data import features, scoring
 from modeling import losses
 from serving import parity, saved_model
 
-MASK = "[MASK]"
+MASK = scoring.MASK
 
 
 class MaskedWords(saved_model.TextServer):
@@ -120,10 +120,7 @@ class MaskedWords(saved_model.TextServer):
         """The batch of texts, without the tokenizer of the graph."""
         tokenizer, rows = self._python_tokenizer, []
         for text in texts:
-            first, *others = map(tokenizer.encode, text.split(MASK))
-            ids = [*first]
-            for part in others:
-                ids += [self._mask_id, *part]
+            ids = scoring.encode(text, tokenizer)
             length = self.max_seq_length
             rows.append(features.join_segments(ids, [], length, tokenizer))
         return features.pad(rows, len(rows), length)

@@ -4,7 +4,6 @@ import importlib.util
 import json
 import pathlib
 import re
-import subprocess
 
 import numpy as np
 import pytest
@@ -170,22 +169,6 @@ def test_outputs_that_cannot_be_meant_are_refused(name, pooled, message):
         extract_features.check_output(name, pooled)
 
 
-def peak_memory(command):
-    """Runs a command; returns its peak of resident memory in MB."""
-    # It tells its own: RUSAGE_CHILDREN is the largest of all children so far.
-    program = (
-        "import runpy, sys, resource\n"
-        "sys.argv = sys.argv[1:]\n"
-        "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
-        "finally:\n    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
-    )
-    python, *rest = command
-    result = subprocess.run(
-        [python, "-c", program, *rest], capture_output=True, text=True, check=True
-    )
-    return int(result.stdout.split()[-1]) / 1024
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("pooling", [None, "mean"])
 def test_memory_does_not_grow_with_the_number_of_lines(flags, tmp_path, pooling):
@@ -199,7 +182,7 @@ def test_memory_does_not_grow_with_the_number_of_lines(flags, tmp_path, pooling)
         path = tmp_path / f"{num_lines}.txt"
         path.write_text("".join(" ".join(row) + "\n" for row in rows))
         changes = {"input_file": path, "overwrite": True}
-        peaks.append(peak_memory(scripts.command(SCRIPT, **{**flags, **changes})))
+        peaks.append(scripts.peak_memory(SCRIPT, **{**flags, **changes}))
     # Token vectors alone would be another 80 MB; as Python numbers far more.
     assert peaks[1] < peaks[0] + 30, peaks
 

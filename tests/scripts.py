@@ -47,6 +47,22 @@ def refusal(script, **flags):
     return last.removeprefix(start)
 
 
+def peak_memory(script, **flags):
+    """Runs a script to its end; returns its peak of resident memory in MB."""
+    # It tells its own: RUSAGE_CHILDREN is the largest of all children so far.
+    program = (
+        "import runpy, sys, resource\n"
+        "sys.argv = sys.argv[1:]\n"
+        "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "finally:\n    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    python, *rest = command(script, **flags)
+    result = subprocess.run(
+        [python, "-c", program, *rest], capture_output=True, text=True, check=True
+    )
+    return int(result.stdout.split()[-1]) / 1024
+
+
 def read_results(path):
     """The `key = value` lines of a results file."""
     lines = path.read_text().splitlines()
