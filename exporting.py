@@ -112,8 +112,8 @@ def export(model_dir, export_dir, names=()):
     Returns:
         str, the path that was written.
     Raises:
-        ValueError: the folder is not of such a script, or holds no weights; and what
-            `write` raises.
+        ValueError: the folder is not of such a script, or holds no weights, or its
+            model does not fit a format; and what `write` raises.
     """
     script = run_directory.read_script(model_dir)
     if script not in SERVERS:
@@ -122,6 +122,8 @@ def export(model_dir, export_dir, names=()):
             f"are {', '.join(sorted(SERVERS))}; of others give --init_checkpoint and "
             "--head"
         )
+    if run_directory.read(model_dir, script)[0].get("bilstm_layers"):
+        formats.check_bilstm(names)
     server = SERVERS[script](model_dir)
     head = model_files.find_head(model_dir)
     about = model_card.of_run(model_dir, script)

@@ -81,6 +81,22 @@ def check(names):
         ) from None
 
 
+def check_bilstm(names):
+    """Refuses formats that cannot hold what --bilstm_layers puts on the encoder.
+
+    Args:
+        names: of NAMES.
+    Raises:
+        ValueError: one is for BERT's weights alone, or its runtime cannot loop.
+    """
+    for name in names:
+        if not name.startswith("onnx"):
+            raise ValueError(
+                f"--formats={name} cannot hold the LSTM of --bilstm_layers; leave it "
+                "out, or take onnx"
+            )
+
+
 def write(server, version, names, head, tolerance):
     """Writes a model in other formats, and what was measured, into a version's folder.
 
