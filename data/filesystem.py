@@ -100,7 +100,12 @@ def read_json(path: str) -> Any:
             raise ValueError(f"{path} is damaged, remove it: {error}") from None
 
 
+def write_text(path: str, text: str) -> None:
+    """Writes a text file in UTF-8, whole or not at all."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
 def write_json(path: str, value: Any) -> None:
     """Writes a JSON file, whole or not at all."""
-    with replacing(path) as file:
-        file.write(json.dumps(value, indent=1).encode())
+    write_text(path, json.dumps(value, indent=1))

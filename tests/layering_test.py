@@ -3,7 +3,8 @@
 Scripts may import the shared modules of the root folder, and both may import the
 packages; nothing points the other way. data, metrics and modeling do not know one
 another, serving puts data and modeling together, server knows SavedModels only, and in
-modeling the core does not know its variants. Benchmarks do not import tests.
+modeling the core does not know its variants. Benchmarks and experiments stand above:
+they import what they like, but no tests, and nothing but scripts imports them.
 """
 
 import ast
@@ -15,7 +16,6 @@ ROOT = pathlib.Path(__file__).parent.parent
 # The packages, and which others each may import.
 PACKAGES = {
     "data": set(),
-    "experiments": set(),
     "metrics": set(),
     "modeling": set(),
     "serving": {"data", "modeling"},
@@ -107,7 +107,7 @@ def test_the_reader_of_imports_sees_every_form():
 def test_a_package_imports_what_it_may_and_no_script(path):
     own = relative(path).split("/")[0]
     forbidden = set(PACKAGES) - {own} - PACKAGES[own]
-    forbidden |= root_modules() | {"benchmarks", "tests"}
+    forbidden |= root_modules() | {"benchmarks", "experiments", "tests"}
     assert top_level(imports_of(path)) & forbidden == set()
 
 
@@ -124,10 +124,13 @@ def test_core_modeling_never_imports_a_variant(name):
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "benchmarks").glob("*.py")), ids=relative
+    "path",
+    [p for name in ("benchmarks", "experiments") for p in (ROOT / name).glob("*.py")],
+    ids=relative,
 )
-def test_benchmarks_import_no_tests(path):
+def test_benchmarks_and_experiments_import_no_tests_and_no_scripts(path):
     assert "tests" not in top_level(imports_of(path))
+    assert top_level(imports_of(path)) & scripts() == set()
 
 
 def test_nothing_in_the_root_folder_imports_a_script():
