@@ -100,6 +100,9 @@ def define_training(train_batch_size=32, learning_rate=5e-5):
     flags.DEFINE_integer(
         "save_checkpoints_steps", 1000, "Updates between two checkpoints.", 1
     )
+    flags.DEFINE_integer(
+        "keep_checkpoint_max", 5, "Keep the last so many checkpoints; 0: all.", 0
+    )
     flags.DEFINE_enum(
         "precision",
         "float32",

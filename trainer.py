@@ -18,7 +18,7 @@ import run_directory
 import strategies
 from modeling import checkpoint, layers, loss_scaling, optimization
 
-CHECKPOINTS_KEPT = 5  # as in the original
+KEEP_CHECKPOINT_MAX = 5  # as in the original
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,12 @@ class Trainer:
         objective: losses.Objective.
         seed: int, of the dropout masks.
         execution: Execution.
+    Attributes:
+        keep_checkpoint_max: int, of the checkpoints in a folder the last so many stay;
+            0: all of them.
     """
+
+    keep_checkpoint_max = KEEP_CHECKPOINT_MAX
 
     def __init__(
         self, strategy, model, optimizer, objective, seed, execution=Execution()
@@ -190,7 +195,7 @@ class Trainer:
         prefix = os.path.join(output_dir, f"model.ckpt-{self.step}")
         variables = self._variables() | self._optional_variables()
         values = {name: v.numpy() for name, v in variables.items()}
-        checkpoint.write_tf1(prefix, values, max_to_keep=CHECKPOINTS_KEPT)
+        checkpoint.write_tf1(prefix, values, max_to_keep=self.keep_checkpoint_max)
 
     def restore(self, output_dir):
         """Takes up the latest checkpoint in the folder, if there is one.

@@ -46,6 +46,7 @@ class Settings:
     recompute: bool
     non_finite: str
     save_checkpoints_steps: int
+    keep_checkpoint_max: int
     seed: int
 
     @classmethod
@@ -153,9 +154,11 @@ def make_trainer(strategy, model, objective, schedule, settings, rates=None):
     execution = trainer_lib.Execution(
         settings.gradient_accumulation_steps, settings.jit_compile
     )
-    return trainer_lib.Trainer(
+    trainer = trainer_lib.Trainer(
         strategy, model, optimizer, objective, settings.seed, execution
     )
+    trainer.keep_checkpoint_max = settings.keep_checkpoint_max
+    return trainer
 
 
 @dataclasses.dataclass(frozen=True)

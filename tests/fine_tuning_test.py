@@ -28,6 +28,7 @@ VALUES = {
     "layer_decay": 1.0,
     "freeze_layers": -1,
     "save_checkpoints_steps": 1000,
+    "keep_checkpoint_max": 5,
     "seed": 1,
     "a_flag_of_the_script": "x",
 }

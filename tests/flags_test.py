@@ -12,6 +12,7 @@ TRAINING = {
     "distribution_strategy",
     "gradient_accumulation_steps",
     "jit_compile",
+    "keep_checkpoint_max",
     "non_finite",
     "num_devices",
     "optimizer",

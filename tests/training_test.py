@@ -65,6 +65,16 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_it_was_before(tmp_path):
         np.testing.assert_array_equal(saved[name], value, err_msg=name)
 
 
+@pytest.mark.parametrize(("kept", "steps"), [(2, [6, 7]), (0, range(8))])
+def test_the_last_checkpoints_are_kept(tmp_path, kept, steps):
+    trainer = trainer_test.make_trainer()
+    trainer.keep_checkpoint_max = kept
+    plan = training.Plan(7, save_checkpoints_steps=1, batch_size=4)
+    training.train(trainer, Batches({}), plan, str(tmp_path))
+    there = {path.stem for path in tmp_path.glob("*.index")}
+    assert there == {f"model.ckpt-{step}" for step in steps}
+
+
 def test_updates_that_are_not_finite_may_be_left_out(tmp_path):
     plan = training.Plan(9, 9, batch_size=4, skip_non_finite=True)
     trainer = trainer_test.make_trainer()
@@ -102,6 +112,7 @@ def test_settings_reach_the_trainer():
         recompute=True,
         non_finite="skip",
         save_checkpoints_steps=3,
+        keep_checkpoint_max=7,
         seed=5,
     )
     trainer = training.make_trainer(
@@ -109,6 +120,7 @@ def test_settings_reach_the_trainer():
     )
     assert isinstance(trainer.optimizer, lamb.Lamb)
     assert (trainer.micro_batches, trainer.seed) == (4, 5)
+    assert trainer.keep_checkpoint_max == 7
     assert trainer.model.bert.recompute
     parts = trainer_lib.Trainer(
         strategies.make(), model, trainer.optimizer, losses.CLASSIFICATION, 5
