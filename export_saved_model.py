@@ -28,6 +28,7 @@ import command_line
 import exporting
 import formats
 import inference
+import language_model
 import model_card
 import model_files
 from modeling import models, pooling
@@ -104,6 +105,7 @@ def export_head():
 
 def masked_lm(config):
     """The masked language model of --init_checkpoint."""
+    language_model.check_fills_masks(config)
     if FLAGS.top_k > config.vocab_size:
         raise ValueError(
             f"--top_k is {FLAGS.top_k}, but the vocabulary of the model has only "

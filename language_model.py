@@ -87,11 +87,7 @@ class Predictor:
             ValueError: a text has no [MASK] or is too long, the model has no masked LM
                 head or is a left-to-right one, or top_k is not of its vocabulary.
         """
-        if self.is_left_to_right:
-            raise ValueError(
-                "a left-to-right model cannot fill a [MASK], as it sees nothing behind "
-                "it; give a masked language model"
-            )
+        check_fills_masks(self.config)
         self._need("cls/predictions/")
         if not 1 <= top_k <= self.config.vocab_size:
             raise ValueError(
@@ -223,6 +219,15 @@ class Predictor:
                 answers[i] += at_positions[: len(row.masked_lm_positions)]
             self.on_answers(sum(len(row.masked_lm_positions) for _, row in chosen))
         return answers
+
+
+def check_fills_masks(config):
+    """Refuses a left-to-right model, by its BertConfig."""
+    if config.visibility == "left_to_right":
+        raise ValueError(
+            "a left-to-right model cannot fill a [MASK], as it sees nothing behind it; "
+            "give a masked language model"
+        )
 
 
 def _compiled(function, *signature):

@@ -239,10 +239,25 @@ def test_folders_that_cannot_be_exported(run, tmp_path):
             {"init_checkpoint": "CLASSIFIER", "head": "masked_words"},
             "is no masked language model: cls/predictions/",
         ),
+        (
+            {
+                "init_checkpoint": "TINY",
+                "head": "masked_words",
+                "bert_config_file": "LEFT_TO_RIGHT",
+            },
+            "a left-to-right model cannot fill a [MASK]",
+        ),
     ],
 )
 def test_heads_that_cannot_be_exported(golden, tmp_path, run, changes, words):
-    places = {"TINY": golden / "tiny_tf1", "CLASSIFIER": run}
+    config = json.loads((golden / "tiny_tf1/bert_config.json").read_text())
+    config |= {"visibility": "left_to_right", "pooled_position": "last"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    places = {
+        "TINY": golden / "tiny_tf1",
+        "CLASSIFIER": run,
+        "LEFT_TO_RIGHT": tmp_path / "config.json",
+    }
     changes = {name: places.get(value, value) for name, value in changes.items()}
     changes = {"max_seq_length": 32, **changes}
     sentence = scripts.refusal(
