@@ -13,7 +13,7 @@ import json
 import pathlib
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO
 
 from tqdm import tqdm
@@ -25,6 +25,13 @@ ROOT = pathlib.Path(__file__).parent.parent
 DONE = "step.json"  # in the folder of a step: what it took
 # A step gets one core; more of them run side by side.
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+
+
+Score = tuple[str, str, Callable[[float], float]]
+
+
+def percent(share: float) -> float:
+    return 100 * share
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Run:
 
     Attributes:
         step: the last of its chain.
-        scores: name → (JSON file in the step's folder, key, factor).
+        scores: name → (JSON file in the step's folder, key, what to make of the value).
         training: the same of "accuracy" and "majority" on the training set, if the task
             has such; a run whose accuracy is no more than a point above what always
             giving the most frequent label has is degenerate.
@@ -65,10 +72,8 @@ class Run:
     task: str
     seed: int
     step: Step
-    scores: Mapping[str, tuple[str, str, float]]
-    training: Mapping[str, tuple[str, str, float]] = dataclasses.field(
-        default_factory=dict
-    )
+    scores: Mapping[str, Score]
+    training: Mapping[str, Score] = dataclasses.field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -238,10 +243,8 @@ def _in_order(steps: Iterable[Step]) -> list[Step]:
     return list(found.values())
 
 
-def _read_scores(
-    folder: pathlib.Path, wanted: Mapping[str, tuple[str, str, float]]
-) -> dict[str, float]:
+def _read_scores(folder: pathlib.Path, wanted: Mapping[str, Score]) -> dict[str, float]:
     return {
-        name: filesystem.read_json(str(folder / file))[key] * factor
-        for name, (file, key, factor) in wanted.items()
+        name: convert(filesystem.read_json(str(folder / file))[key])
+        for name, (file, key, convert) in wanted.items()
     }

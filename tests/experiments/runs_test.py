@@ -22,8 +22,8 @@ accuracy = float(rest[0])
 results = {"accuracy": accuracy, "majority": 0.5}
 (out / "results.json").write_text(json.dumps(results))
 """
-SCORES = {"accuracy": ("results.json", "accuracy", 100.0)}
-TRAINING = {**SCORES, "majority": ("results.json", "majority", 100.0)}
+SCORES = {"accuracy": ("results.json", "accuracy", runs.percent)}
+TRAINING = {**SCORES, "majority": ("results.json", "majority", runs.percent)}
 
 
 @pytest.fixture

@@ -1,0 +1,74 @@
+"""The files that experiments read: a made-up language, and parts of data sets."""
+
+import pathlib
+
+from experiments import grammar, miniatures
+
+# Flags that suites cannot do without.
+NEEDED = {
+    "data_dir": ("table_7", "table_5_real"),
+    "init_checkpoint": ("table_7",),
+}
+HELD_OUT = 2  # of the novels, the last so many by name
+SST_2_ROWS = 5000
+
+
+def prepare(folder: pathlib.Path, data: pathlib.Path | None) -> dict[str, str]:
+    """Writes what is made of the data, always the same.
+
+    Args:
+        folder: where to.
+        data: folder of the published data sets, or None.
+
+    Returns:
+        what stands for {prepared} and {data} in commands.
+
+    Raises:
+        OSError: a data set is not there.
+    """
+    grammar.write(str(folder / "grammar"), miniatures.SEED_OF_THE_LANGUAGE)
+    miniatures.write_configs(folder / "configs")
+    folders = {"prepared": str(folder)}
+    if data:
+        data = data.resolve()
+        _take_part_of_sst_2(data / "glue/SST-2", folder / "SST-2")
+        _split_wikigold(data / "ner/wikigold/wikigold.train.txt", folder)
+        _split_novels(data / "pretrain/en_novels", folder / "novels")
+        folders["data"] = str(data)
+    return folders
+
+
+def _take_part_of_sst_2(source: pathlib.Path, target: pathlib.Path) -> None:
+    """The first training rows."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name, count in (("train", SST_2_ROWS), ("dev", None)):
+        # Only b"\n" ends a row: there are other line ends of Unicode within.
+        lines = (source / f"{name}.tsv").read_bytes().split(b"\n")
+        part = lines if count is None else [*lines[: 1 + count], b""]
+        (target / f"{name}.tsv").write_bytes(b"\n".join(part))
+
+
+def _split_wikigold(source: pathlib.Path, folder: pathlib.Path) -> None:
+    """The last fifth of the documents is what is scored."""
+    start = "-DOCSTART-"  # before every document but the first
+    documents = source.read_text("utf-8").split(start)
+    cut = len(documents) * 4 // 5
+    train, dev = start.join(documents[:cut]), start.join(documents[cut:])
+    (folder / "wikigold.train.txt").write_text(train, "utf-8")
+    (folder / "wikigold.dev.txt").write_text(start + dev, "utf-8")
+
+
+def _split_novels(source: pathlib.Path, folder: pathlib.Path) -> None:
+    """Links to the novels, in two folders."""
+    novels = sorted(source.glob("*.txt*"))
+    if len(novels) <= HELD_OUT:
+        raise FileNotFoundError(
+            f"{source} must hold more than {HELD_OUT} novels (.txt or .txt.gz), got "
+            f"{len(novels)}"
+        )
+    for name, part in (("text", novels[:-HELD_OUT]), ("held_out", novels[-HELD_OUT:])):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for novel in part:
+            link = folder / name / novel.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(novel)
