@@ -16,6 +16,7 @@ Writes to --output_dir: runs/ (folders of the scripts) and results.jsonl, a line
 With --page also the results page and its plot, made from results.jsonl alone.
 """
 
+import importlib.util
 import os
 import pathlib
 
@@ -54,6 +55,8 @@ def check_flags():
                 raise ValueError(f"{suite} needs --{flag}; give it, or other --suites")
     if FLAGS.page and not FLAGS.page.endswith(".md"):
         raise ValueError(f"--page must be the name of a .md file, got {FLAGS.page!r}")
+    if FLAGS.page and importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("--page draws with matplotlib; pip install 'matplotlib>=3.9'")
 
 
 def find_seeds(suite):

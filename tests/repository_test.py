@@ -155,9 +155,9 @@ def test_requirements_name_what_is_imported():
     # tf.summary works only where tensorboard is installed.
     assert required - needed == {"tensorboard"}
     # Only who asks for what they do needs these; create_pretraining_data_beam.py with
-    # beam_files.py and data/tfds.py import them.
+    # beam_files.py, data/tfds.py, and experiments/figures.py import them.
     others = needed - required - of_server - of_formats
-    assert others == {"apache-beam", "tensorflow-datasets"}
+    assert others == {"apache-beam", "matplotlib", "tensorflow-datasets"}
     assert of_server | of_formats <= needed | {"tf2onnx"}  # Keras imports that
 
 
