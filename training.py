@@ -147,7 +147,8 @@ def make_trainer(strategy, model, objective, schedule, settings, rates=None):
         settings: Settings.
         rates: dict, see `learning_rates`.
     """
-    model.bert.recompute = settings.recompute
+    if settings.recompute:
+        model.bert.recompute = True
     optimizer = make_optimizer(
         strategy, model, schedule, settings.optimizer, settings.bias_correction, rates
     )
@@ -249,14 +250,12 @@ def _loop(trainer, batches, plan, output_dir, validation, interruption):
     step = trainer.step
     dataset = batches.starting_at(step)
     work = workload.find(trainer, dataset, plan.max_seq_length)
-    sequences = batches.num_records * (work.batch_size // plan.batch_size)
-    logging.info("%s", cost.describe(work, plan.num_train_steps, sequences))
-    log = training_log.TrainingLog(
-        output_dir,
-        step,
-        plan.num_train_steps,
-        workload.find_utilization(trainer.strategy, work),
-    )
+    utilization = None
+    if work:
+        sequences = batches.num_records * (work.batch_size // plan.batch_size)
+        logging.info("%s", cost.describe(work, plan.num_train_steps, sequences))
+        utilization = workload.find_utilization(trainer.strategy, work)
+    log = training_log.TrainingLog(output_dir, step, plan.num_train_steps, utilization)
     guard = non_finite.Guard(trainer, batches, plan.skip_non_finite, output_dir)
     iterator = iter(trainer.strategy.experimental_distribute_dataset(dataset))
     results = []

@@ -18,8 +18,11 @@ def find(trainer, dataset, max_seq_length):
         dataset: tf.data.Dataset of global batches.
         max_seq_length: int, of batches whose length differs.
     Returns:
-        cost.Update.
+        cost.Update; None if the model is without BERT's encoder, which is all that is
+        reckoned.
     """
+    if not hasattr(trainer.model, "bert"):
+        return None
     spec = dataset.element_spec
     *rows, length = spec["input_mask"].shape.as_list()
     predictions = spec.get("masked_lm_positions")
@@ -73,11 +76,12 @@ def memory_explained(update):
     """Says within the `with` block which flags need less memory.
 
     Args:
-        update: cost.Update.
+        update: cost.Update or None.
     Raises:
         ValueError: in place of TensorFlow's page about memory.
     """
     try:
         yield
     except tf.errors.ResourceExhaustedError as error:
-        raise ValueError(f"the memory is not enough: {cost.advice(update)}") from error
+        advice = cost.advice(update) if update else "take a smaller --train_batch_size"
+        raise ValueError(f"the memory is not enough: {advice}") from error

@@ -292,12 +292,15 @@ def assign(model, weights, source, skip_mismatched_heads=False):
     Returns:
         Report.
     Raises:
-        ValueError: nothing of the encoder matched, a part of it is missing or too much,
-            or a shape differs; then nothing is done.
+        ValueError: nothing of the encoder matched (of a model without one: nothing at
+            all), a part of it is missing or too much, or a shape differs; then nothing
+            is done.
     """
     variables = weight_names(model)
     matched = [name for name in variables if name in weights]
-    if not any(name.startswith("bert/") for name in matched):
+    # Heads alone are no match, unless the model has nothing else.
+    encoder = [name for name in variables if name.startswith("bert/")]
+    if not set(encoder or variables) & set(matched):
         there, here = (", ".join(list(names)[:3]) for names in (weights, variables))
         raise ValueError(
             f"{source} has no variable of this model: it has {there}, ... and the "

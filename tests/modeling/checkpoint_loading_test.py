@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from modeling import checkpoint, config, models
+from modeling import checkpoint, config, feature_tagger, models
 
 TINY = config.BertConfig(
     vocab_size=20,
@@ -137,6 +137,16 @@ def test_a_head_alone_is_no_match(classifier):
     weights = {"output_bias": np.zeros(3, np.float32)}
     with pytest.raises(ValueError, match="x has no variable of this model"):
         checkpoint.assign(classifier, weights, "x")
+
+
+def test_of_a_model_without_an_encoder_something_must_match():
+    model = feature_tagger.FeatureTagger(3, (1, 4), bilstm_layers=1, bilstm_size=2)
+    weights = {"output_bias": np.ones(3, np.float32), "bert/x": np.zeros(1)}
+    report = checkpoint.assign(model, weights, "x", skip_mismatched_heads=True)
+    assert report.loaded == ["output_bias"] and report.unused == ["bert/x"]
+    np.testing.assert_array_equal(values_of(model)["output_bias"], 1)
+    with pytest.raises(ValueError, match="x has no variable of this model"):
+        checkpoint.assign(model, {"bert/x": np.zeros(1)}, "x")
 
 
 def test_hugging_face_encoder_goes_into_a_classifier(tmp_path, classifier):
