@@ -154,8 +154,8 @@ def define_training(train_batch_size=32, learning_rate=5e-5):
     )
 
 
-def define_fine_tuning(num_train_epochs=3.0):
-    """How long to fine-tune and what of the model."""
+def define_epochs(num_train_epochs):
+    """How long to train, on batches of which length."""
     flags.DEFINE_float(
         "num_train_epochs", num_train_epochs, "Passes over the training set.", 0.0, 1e6
     )
@@ -168,6 +168,29 @@ def define_fine_tuning(num_train_epochs=3.0):
         "Pad every batch to --max_seq_length instead of to its longest example: "
         "slower, but of one shape, as TPUs want it.",
     )
+
+
+def define_keep_best():
+    """For scripts that can score a dev set while they train."""
+    flags.DEFINE_bool(
+        "keep_best",
+        False,
+        "Evaluate the dev set at every checkpoint, keep the best in OUTPUT_DIR/best "
+        "and use it for evaluation and prediction.",
+    )
+    flags.DEFINE_integer(
+        "patience",
+        0,
+        "With --keep_best: stop after so many checkpoints without a better one; "
+        "0: never.",
+        0,
+    )
+
+
+def define_fine_tuning(num_train_epochs=3.0):
+    """How long to fine-tune and what of the model."""
+    define_epochs(num_train_epochs)
+    define_keep_best()
     flags.DEFINE_bool(
         "skip_mismatched_heads",
         False,
@@ -193,19 +216,6 @@ def define_fine_tuning(num_train_epochs=3.0):
         0,
         "Layers of a fresh bidirectional LSTM between encoder and head, as wide as "
         'the encoder ("+ BiLSTM" of v1 of the paper, section 5.1); 0: none.',
-        0,
-    )
-    flags.DEFINE_bool(
-        "keep_best",
-        False,
-        "Evaluate the dev set at every checkpoint, keep the best in OUTPUT_DIR/best "
-        "and use it for evaluation and prediction.",
-    )
-    flags.DEFINE_integer(
-        "patience",
-        0,
-        "With --keep_best: stop after so many checkpoints without a better one; "
-        "0: never.",
         0,
     )
     flags.DEFINE_bool(
