@@ -74,7 +74,7 @@ class EncoderLayer(keras.layers.Layer):
         )
         attended = self.attention_output(context, hidden_states, training=training)
         activation = layers.activation(self.hidden_act, training)
-        inner = activation(self.intermediate(attended, training=training))
+        inner = self.intermediate(attended, training=training, function=activation)
         return self.feed_forward_output(
             inner, attended, training=training
         ), attention_probs
