@@ -13,10 +13,10 @@ from modeling import losses
 
 def define_flags():
     """What to read, and what to predict."""
-    for kind in ("train", "dev", "test"):
-        flags.DEFINE_string(
-            f"{kind}_file", None, f"Files of the {kind} set: globs, commas between."
-        )
+    files = "Files of the {} set: globs, commas between."
+    flags.DEFINE_string("train_file", None, files.format("training"))
+    flags.DEFINE_string("dev_file", None, files.format("dev"))
+    flags.DEFINE_string("test_file", None, files.format("test"))
     flags.DEFINE_bool("do_predict", False, "Predict --test_file.")
     flags.DEFINE_integer("predict_batch_size", 8, "Windows a batch in prediction.", 1)
     flags.DEFINE_integer(

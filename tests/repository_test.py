@@ -187,7 +187,8 @@ def commands(text: str) -> list[tuple[str, list[str]]]:
 
 
 def defined_flags(script: str) -> set[str]:
-    names = (script, "common_flags.py", "command_line.py", "pretraining_flags.py")
+    names = (script, "common_flags.py", "command_line.py")
+    names += "pretraining_flags.py", "ner_runs.py"
     text = "".join((ROOT / name).read_text("utf-8") for name in names)
     names = set(re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text))
     return names | {"help", "verbosity"}
