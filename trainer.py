@@ -16,7 +16,7 @@ from absl import logging
 import inference
 import run_directory
 import strategies
-from modeling import checkpoint, layers, loss_scaling, optimization
+from modeling import checkpoint, dropout, layers, loss_scaling, optimization
 
 KEEP_CHECKPOINT_MAX = 5  # as in the original
 
@@ -75,7 +75,7 @@ class Trainer:
 
     def _compute_gradients(self, batch, denominators, seed):
         """Loss parts and gradients of a part of the batch; None where there is none."""
-        with layers.dropout_seed(seed), tf.GradientTape() as tape:
+        with dropout.dropout_seed(seed), tf.GradientTape() as tape:
             outputs = self.model(batch, training=True)
             numerators = self.objective.numerators(outputs, batch)
             losses = {name: n / denominators[name] for name, n in numerators.items()}

@@ -7,7 +7,7 @@ S size of a head, H hidden size = N * S.
 import keras
 import tensorflow as tf
 
-from modeling import layers
+from modeling import dropout, layers
 
 
 def padding_mask(input_mask):
@@ -115,7 +115,7 @@ class SelfAttention(keras.layers.Layer):
         self.query = layers.Linear(size, stddev, name="query")
         self.key = layers.Linear(size, stddev, name="key")
         self.value = layers.Linear(size, stddev, name="value")
-        self.dropout = layers.Dropout(
+        self.dropout = dropout.Dropout(
             config.attention_probs_dropout_prob, name="dropout"
         )
 

@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from modeling import layers
+from modeling import dropout, layers
 
 
 class BertEmbeddings(keras.layers.Layer):
@@ -26,7 +26,7 @@ class BertEmbeddings(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
-        self.dropout = layers.Dropout(config.hidden_dropout_prob, name="dropout")
+        self.dropout = dropout.Dropout(config.hidden_dropout_prob, name="dropout")
 
     def build(self, _=None):
         config = self.config

@@ -9,7 +9,7 @@ import functools
 import keras
 import tensorflow as tf
 
-from modeling import attention, embeddings, layers
+from modeling import attention, dropout, embeddings, layers
 
 
 class ResidualOutput(keras.layers.Layer):
@@ -28,7 +28,7 @@ class ResidualOutput(keras.layers.Layer):
             config.hidden_size, config.initializer_range, name="dense"
         )
         self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
-        self.dropout = layers.Dropout(config.hidden_dropout_prob, name="dropout")
+        self.dropout = dropout.Dropout(config.hidden_dropout_prob, name="dropout")
 
     def build(self, input_shape):
         self.dense.build(input_shape)
@@ -149,7 +149,7 @@ class BertEncoder(keras.layers.Layer):
         encoder_outputs, attention_probs = [x], []
         for layer in self.layers:
             if training and self.recompute:
-                x = layers.recompute(functools.partial(_hidden_states, layer, bias), x)
+                x = dropout.recompute(functools.partial(_hidden_states, layer, bias), x)
             else:
                 x, probs = layer(x, bias, training=training)
                 attention_probs.append(probs)

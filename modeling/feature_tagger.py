@@ -7,7 +7,7 @@ in the batch.
 import keras
 import tensorflow as tf
 
-from modeling import bilstm, heads, layers, models
+from modeling import bilstm, dropout, heads, layers, models
 
 # Which of h_0 to h_L, from the number of the last; those of table 7 of the paper.
 _LAYERS = {
@@ -122,7 +122,7 @@ class FeatureTagger(keras.Model):
         self.vectors_shape = tuple(vectors_shape)
         self.weighted_sum = WeightedSum(name="weighted_sum") if weighted_sums else None
         self.bilstm = bilstm.BiLSTM(bilstm_layers, bilstm_size, name="bilstm")
-        self.dropout = layers.Dropout(models.HEAD_DROPOUT_PROB, name="dropout")
+        self.dropout = dropout.Dropout(models.HEAD_DROPOUT_PROB, name="dropout")
         self.classifier = heads.OutputLayer(num_labels, name="classifier")
         self.build()
 

@@ -9,7 +9,7 @@ the config and the keyword `name`.
 import keras
 import tensorflow as tf
 
-from modeling import encoder, heads, layers
+from modeling import dropout, encoder, heads, layers
 
 # Of the task heads; fixed in the original, whatever the config says.
 HEAD_DROPOUT_PROB = 0.1
@@ -107,7 +107,7 @@ class BertForSequenceClassification(keras.Model):
         super().__init__(name=name)
         self.config, self.num_labels = config, num_labels
         self.bert = make_encoder(config, name="bert")
-        self.dropout = layers.Dropout(HEAD_DROPOUT_PROB, name="dropout")
+        self.dropout = dropout.Dropout(HEAD_DROPOUT_PROB, name="dropout")
         self.classifier = heads.OutputLayer(num_labels, name="classifier")
         self.build()
 
@@ -176,7 +176,7 @@ class BertForTokenClassification(keras.Model):
         super().__init__(name=name)
         self.config, self.num_labels = config, num_labels
         self.bert = make_encoder(config, name="bert")
-        self.dropout = layers.Dropout(HEAD_DROPOUT_PROB, name="dropout")
+        self.dropout = dropout.Dropout(HEAD_DROPOUT_PROB, name="dropout")
         self.classifier = heads.OutputLayer(num_labels, name="classifier")
         self.build()
 
@@ -212,7 +212,7 @@ class BertForMultipleChoice(keras.Model):
         super().__init__(name=name)
         self.config = config
         self.bert = make_encoder(config, name="bert")
-        self.dropout = layers.Dropout(HEAD_DROPOUT_PROB, name="dropout")
+        self.dropout = dropout.Dropout(HEAD_DROPOUT_PROB, name="dropout")
         self.classifier = heads.OutputLayer(1, name="classifier")
         self.build()
 

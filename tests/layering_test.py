@@ -27,6 +27,7 @@ CORE_MODELING = {
     "attention",
     "checkpoint",
     "config",
+    "dropout",
     "embeddings",
     "encoder",
     "heads",

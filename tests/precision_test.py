@@ -8,7 +8,7 @@ import tensorflow as tf
 import trainer as trainer_lib
 import training
 from modeling import config as config_lib
-from modeling import layers, losses, models, optimization
+from modeling import dropout, losses, models, optimization
 
 CONFIG = config_lib.BertConfig(
     vocab_size=50,
@@ -51,7 +51,7 @@ def make_model(precision, seed=0):
 
 
 def gradients_of(model, batch):
-    with tf.GradientTape() as tape, layers.dropout_seed([0, 0]):
+    with tf.GradientTape() as tape, dropout.dropout_seed([0, 0]):
         outputs = model(batch, training=True)
         numerators = losses.PRETRAINING.numerators(outputs, batch)
         loss = tf.add_n(list(numerators.values()))

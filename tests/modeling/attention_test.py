@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import attention, layers
+from modeling import attention, dropout
 from tests import numpy_bert, small_models
 from tests.small_models import close
 
@@ -105,9 +105,9 @@ def test_gradients_in_training(seed, shape):
     def step(x):
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(x)
-            with layers.dropout_seed([seed, 1]):
+            with dropout.dropout_seed([seed, 1]):
                 actual = layer(x, bias, training=True)[0]
-            with layers.dropout_seed([seed, 1]):
+            with dropout.dropout_seed([seed, 1]):
                 expected = plain_attention(layer, x, bias)
         results = (actual, expected)
         return [(y, tape.gradient(y, [x, *weights], dy)) for y in results]
@@ -128,7 +128,7 @@ def test_rounding_does_about_what_it_does_to_the_automatic_gradient(dtype):
         type_ = tf.float32 if wide else dtype
         # What is rounded in the narrow type is rounded in both.
         x, bias, dy = (tf.cast(tf.cast(t, dtype), type_) for t in (x, bias, dy))
-        with tf.GradientTape() as tape, layers.dropout_seed([seed, 1]):
+        with tf.GradientTape() as tape, dropout.dropout_seed([seed, 1]):
             tape.watch(x)
             y = function(layer, x, bias)
         gradients = tape.gradient(y, [x, *(w.value for w in layer.weights)], dy)
@@ -152,7 +152,7 @@ def test_rounding_does_about_what_it_does_to_the_automatic_gradient(dtype):
 def test_gradient_of_the_probabilities_in_training():
     """Of use to distillation; it does not pass through what makes the context."""
     layer, x, bias, _ = training_inputs(0)
-    with tf.GradientTape(persistent=True) as tape, layers.dropout_seed([0, 1]):
+    with tf.GradientTape(persistent=True) as tape, dropout.dropout_seed([0, 1]):
         tape.watch(x)
         loss = tf.reduce_sum(layer(x, bias, training=True)[1][..., 0] ** 2)
         expected = tf.reduce_sum(layer(x, bias)[1][..., 0] ** 2)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bilstm, checkpoint, layers, models, optimization
+from modeling import bilstm, checkpoint, dropout, models, optimization
 from tests import small_models
 from tests.small_models import close
 
@@ -245,7 +245,7 @@ def test_xla_gives_the_same_update():
     batch = {n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")}
 
     def gradients(batch):
-        with layers.dropout_seed([1, 2]), tf.GradientTape() as tape:
+        with dropout.dropout_seed([1, 2]), tf.GradientTape() as tape:
             logits = model(batch, training=True)["logits"]
             loss = tf.reduce_sum(tf.sin(logits))
         found = tape.gradient(loss, [v.value for v in model.trainable_variables])

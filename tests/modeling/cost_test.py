@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import config as config_lib
-from modeling import cost, layers, losses, models
+from modeling import cost, dropout, losses, models
 from tests import small_models
 
 
@@ -124,7 +124,7 @@ def trace(model, objective, batch, with_gradients):
 
     @tf.function
     def run(batch):
-        with layers.dropout_seed(tf.constant([1, 2])), tf.GradientTape() as tape:
+        with dropout.dropout_seed(tf.constant([1, 2])), tf.GradientTape() as tape:
             outputs = model(batch, training=True)
             loss = tf.add_n(list(objective.numerators(outputs, batch).values()))
         if with_gradients:

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import config as config_lib
-from modeling import layers, models
+from modeling import dropout, models
 from tests import numpy_bert, small_models
 from tests.small_models import close
 
@@ -195,7 +195,7 @@ def loss_and_gradients(model, batch, recompute, jit_compile):
 
     @tf.function(jit_compile=jit_compile)
     def step(seed):
-        with layers.dropout_seed(seed), tf.GradientTape() as tape:
+        with dropout.dropout_seed(seed), tf.GradientTape() as tape:
             outputs = model(batch, training=True)
             loss = tf.reduce_mean(outputs["masked_lm_logits"] ** 2)
             loss += tf.reduce_mean(outputs["next_sentence_logits"] ** 2)
@@ -227,7 +227,7 @@ def test_recompute_keeps_no_attention_probs_in_training_alone():
     model = models.BertForPretraining(small_models.config())
     model.bert.recompute = True
     batch = small_models.tensors(small_models.batch(model.config, 0))
-    with layers.dropout_seed([0, 0]):
+    with dropout.dropout_seed([0, 0]):
         assert model(batch, training=True)["attention_probs"] == []
     assert len(model(batch)["attention_probs"]) == model.config.num_hidden_layers
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import feature_tagger, layers, losses, models
+from modeling import dropout, feature_tagger, losses, models
 from tests import small_models
 from tests.modeling import bilstm_test
 from tests.small_models import close
@@ -116,7 +116,7 @@ def test_names_of_the_weights():
 
 def test_the_loss_reaches_every_weight_and_no_padding():
     model, numbers = make(True), batch()
-    with layers.dropout_seed([0, 0]), tf.GradientTape() as tape:
+    with dropout.dropout_seed([0, 0]), tf.GradientTape() as tape:
         tape.watch(numbers["vectors"])
         outputs = model(numbers, training=True)
         loss = losses.TOKENS.numerators(outputs, numbers)["loss"]
@@ -131,7 +131,7 @@ def test_dropout_is_in_training_only():
     model, numbers = make(False), batch()
     first = model(numbers)["logits"].numpy()
     np.testing.assert_array_equal(model(numbers)["logits"], first)
-    with layers.dropout_seed([0, 0]):
+    with dropout.dropout_seed([0, 0]):
         dropped = model(numbers, training=True)["logits"].numpy()
     assert np.abs(dropped - first).max() > 0.01
     assert model.dropout.rate == models.HEAD_DROPOUT_PROB

@@ -1,4 +1,4 @@
-"""The small layers against plain NumPy, and dropout against its own laws."""
+"""The small layers against plain NumPy."""
 
 import math
 
@@ -68,94 +68,6 @@ def test_layer_norm_of_equal_numbers_is_finite():
     close(layer(tf.fill([1, 8], 3.0)), np.zeros((1, 8)))
 
 
-def dropped(rate, seed, shape=(300, 333), calls=1):
-    layer = layers.Dropout(rate)
-    with layers.dropout_seed(seed):
-        results = [layer(tf.ones(shape), training=True).numpy() for _ in range(calls)]
-    return results if calls > 1 else results[0]
-
-
-@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-def test_share_and_scale_of_what_dropout_keeps(rate):
-    kept = dropped(rate, [7, 7])
-    spread = math.sqrt(rate * (1 - rate) / kept.size)
-    assert (kept == 0).mean() == pytest.approx(rate, abs=5 * spread)
-    # The rate is a multiple of 1/65536, so the scale is near 1 / (1 - rate).
-    assert len(np.unique(kept)) == 2
-    assert kept.max() == pytest.approx(1 / (1 - rate), rel=1e-4)
-    assert kept.mean() == pytest.approx(1, abs=5 * spread / (1 - rate) + 1e-4)
-    # Each row and each column is dropped alike: the masks have no pattern.
-    for axis in (0, 1):
-        share = (kept == 0).mean(axis=axis)
-        spread = math.sqrt(rate * (1 - rate) / kept.shape[axis])
-        assert np.abs(share - rate).max() < 5 * spread
-
-
-def test_dropout_multiplies():
-    x = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
-    layer = layers.Dropout(0.4)
-    with layers.dropout_seed([1, 1]):
-        actual = layer(tf.constant(x), training=True)
-    with layers.dropout_seed([1, 1]):
-        mask = layer(tf.ones((4, 5)), training=True)
-    close(actual, x * mask, 1e-6)
-
-
-@pytest.mark.parametrize("shape", [(1,), (3,), (1, 1, 1), (5, 3)])
-def test_dropout_of_odd_sizes(shape):
-    assert dropped(0.5, [0, 0], shape).shape == shape
-
-
-def correlation(first, second):
-    return np.corrcoef(first.ravel() == 0, second.ravel() == 0)[0, 1]
-
-
-def test_masks_depend_on_the_seed_alone_and_differ_from_call_to_call():
-    first, second, third = dropped(0.5, [1, 2], calls=3)
-    assert np.array_equal(first, dropped(0.5, [1, 2]))
-    limit = 5 / math.sqrt(first.size)
-    others = [second, third, dropped(0.5, [2, 2]), dropped(0.5, [1, 5])]
-    for other in others:
-        assert abs(correlation(first, other)) < limit
-    # Neighbours within a mask come from one random word.
-    for step in (1, 2, 333):
-        flat = first.ravel()
-        assert abs(correlation(flat[step:], flat[:-step])) < limit
-
-
-def test_dropout_off():
-    x = tf.ones((2, 3))
-    assert np.array_equal(layers.Dropout(0.5)(x), x)
-    assert np.array_equal(layers.Dropout(0.5)(x, training=False), x)
-    assert np.array_equal(layers.Dropout(0.0)(x, training=True), x)
-
-
-def test_dropout_needs_a_seed():
-    with pytest.raises(ValueError, match=r"outside modeling.layers.dropout_seed"):
-        layers.Dropout(0.5)(tf.ones((2, 3)), training=True)
-
-
-def test_seeds_nest():
-    layer = layers.Dropout(0.5)
-    x = tf.ones((20, 20))
-    with layers.dropout_seed([1, 1]):
-        outer = [layer(x, training=True).numpy()]
-        with layers.dropout_seed([2, 2]):
-            inner = layer(x, training=True).numpy()
-        outer.append(layer(x, training=True).numpy())
-    assert np.array_equal(inner, dropped(0.5, [2, 2], (20, 20)))
-    expected = dropped(0.5, [1, 1], (20, 20), calls=2)
-    assert all(map(np.array_equal, outer, expected))
-
-
-def test_gradients_pass_where_dropout_kept():
-    x = tf.ones((50, 50))
-    with layers.dropout_seed([3, 3]), tf.GradientTape() as tape:
-        tape.watch(x)
-        y = layers.Dropout(0.3)(x, training=True)
-    close(tape.gradient(y, x), y, 1e-6)
-
-
 @pytest.mark.parametrize("name", config_lib.ACTIVATIONS)
 def test_activations_of_every_number_in_float16(name):
     """The cube in GELU overflows from 41 on; values and slopes must not mind."""
@@ -174,19 +86,6 @@ def test_activations_of_every_number_in_float16(name):
     expected = (expected[1] - expected[0]) / (2 * h)
     smooth = np.abs(wide) > h  # relu has no slope at 0
     np.testing.assert_allclose(slope[smooth], expected[smooth], atol=4e-3)
-
-
-@pytest.mark.parametrize("rate", [1e-3, 0.1, 0.9])
-def test_rates_between_multiples_of_1_256_are_kept_exactly(rate):
-    """The lower bits of the random numbers are shared by a row; the share is right."""
-    kept = dropped(rate, [11, 3], shape=(40_000, 60))
-    shares = (kept == 0).mean(axis=1)
-    # Given its row, an element is dropped at one of two neighbouring multiples.
-    below = math.floor(rate * 256) / 256
-    between = (rate - below) * (below + 1 / 256 - rate)
-    variance = (rate * (1 - rate) - between) / 60 + between
-    assert shares.mean() == pytest.approx(rate, abs=5 * math.sqrt(variance) / 200)
-    assert shares.var() == pytest.approx(variance, rel=0.05)
 
 
 def numeric_gradient(function, x, dy):
@@ -303,43 +202,3 @@ def test_layer_norm_in_training_in_narrow_types(dtype):
     close(
         tf.cast(dx, tf.float32), exact, {tf.bfloat16: 8e-3, tf.float16: 1e-3}[dtype] * 2
     )
-
-
-def test_recompute_drops_the_same_elements_and_goes_on_after_them():
-    layer = layers.Dropout(0.5)
-
-    def function(x):
-        return layer(layer(x, training=True) + 1, training=True) ** 2
-
-    def run(call):
-        x = tf.ones((20, 20))
-        with layers.dropout_seed([5, 5]), tf.GradientTape() as tape:
-            tape.watch(x)
-            y = call(function, x)
-            more = layer(x, training=True)
-        gradient = tape.gradient(y, x)  # outside dropout_seed, as in training
-        return y, gradient, more
-
-    expected = run(lambda function, x: function(x))
-    for eager in (True, False):
-        call = layers.recompute
-        actual = run(call) if eager else tf.function(run)(call)
-        assert all(map(np.array_equal, actual, expected))
-
-
-def test_masks_do_not_repeat_after_the_gradient_of_recompute():
-    """Micro-batches: a gradient is taken before the next forward pass."""
-    layer = layers.Dropout(0.5)
-    x = tf.ones((30, 30))
-    masks = []
-    with layers.dropout_seed([5, 5]):
-        layer(x, training=True)
-        for _ in range(2):
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                y = layers.recompute(lambda x: layer(x, training=True), x)
-                layer(x, training=True)
-            masks += [y, tape.gradient(y, x)]
-    assert np.array_equal(masks[0], masks[1]) and np.array_equal(masks[2], masks[3])
-    assert not np.array_equal(masks[0], masks[2])
-    assert np.array_equal(masks[2], dropped(0.5, [5, 5], (30, 30), calls=4)[3])

@@ -8,7 +8,7 @@ import tensorflow as tf
 from modeling import (
     attention,
     checkpoint,
-    layers,
+    dropout,
     loss_scaling,
     losses,
     models,
@@ -136,7 +136,7 @@ def gradients_function(model, objective, batch):
 
     @tf.function
     def run(scale):
-        with tf.GradientTape() as tape, layers.dropout_seed([0, 0]):
+        with tf.GradientTape() as tape, dropout.dropout_seed([0, 0]):
             numerators = objective.numerators(model(batch, training=True), batch)
             denominators = objective.denominators(batch)
             loss = tf.add_n([n / denominators[name] for name, n in numerators.items()])

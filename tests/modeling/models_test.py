@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import config as config_lib
-from modeling import layers, models
+from modeling import dropout, models
 from tests import numpy_bert, small_models
 from tests.small_models import close
 
@@ -138,16 +138,16 @@ def test_where_dropout_is_and_with_which_rate(monkeypatch, rates):
     def mask(self, shape, dtype):
         return shrink(tf.ones(shape, dtype), self.rate)
 
-    monkeypatch.setattr(layers.Dropout, "mask", mask)
+    monkeypatch.setattr(dropout.Dropout, "mask", mask)
     config = small_models.config(
         hidden_dropout_prob=rates[0], attention_probs_dropout_prob=rates[1]
     )
     model = models.BertForSequenceClassification(config, 3)
     weights = small_models.randomize(model, 0)
     batch = small_models.batch(config, 0)
-    for training, dropout in [(True, shrink), (False, numpy_bert.no_dropout)]:
+    for training, drop in [(True, shrink), (False, numpy_bert.no_dropout)]:
         actual = model(small_models.tensors(batch), training=training)
-        expected = numpy_bert.classify(weights, config, batch, dropout)
+        expected = numpy_bert.classify(weights, config, batch, drop)
         for name in ("logits", "sequence_output"):
             close(actual[name], expected[name])
         for ours, theirs in zip(
@@ -169,7 +169,7 @@ def test_dropout_is_a_function_of_the_seed():
     batch = small_models.tensors(small_models.batch(model.config, 0))
 
     def logits(seed):
-        with layers.dropout_seed(seed):
+        with dropout.dropout_seed(seed):
             return model(batch, training=True)["logits"].numpy()
 
     assert np.array_equal(logits([1, 2]), logits([1, 2]))
@@ -180,27 +180,27 @@ def test_dropout_is_a_function_of_the_seed():
 
 
 def logits_in_graph(model, batch, seed):
-    with layers.dropout_seed(seed):
+    with dropout.dropout_seed(seed):
         return model(batch, training=True)["logits"]
 
 
 def test_every_dropout_draws_its_own_mask(monkeypatch):
     """All masks of one call differ: of layers, and of the places in a layer."""
     masks = []
-    mask = layers.Dropout.mask
+    mask = dropout.Dropout.mask
 
     def record(self, shape, dtype):
         masks.append(mask(self, shape, dtype).numpy().ravel())
         return tf.ones(shape, dtype)
 
-    monkeypatch.setattr(layers.Dropout, "mask", record)
+    monkeypatch.setattr(dropout.Dropout, "mask", record)
     config = small_models.config(
         num_hidden_layers=3,
         hidden_dropout_prob=0.5,
         attention_probs_dropout_prob=0.5,
     )
     model = models.BertForSequenceClassification(config, 2)
-    with layers.dropout_seed([0, 0]):
+    with dropout.dropout_seed([0, 0]):
         model(small_models.tensors(small_models.batch(config, 0, 4)), training=True)
     assert len(masks) == 1 + 3 * 3 + 1
     shortest = min(mask.size for mask in masks)
