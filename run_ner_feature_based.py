@@ -131,9 +131,10 @@ def find_files(values):
     return fine_tuning.ModelFiles(config, vocab_file, FLAGS.do_lower_case)
 
 
-def load_encoder(config, path):
+def load_encoder(strategy, config, path):
     """The frozen encoder, and what tells its weights from any others."""
-    encoder = models.BertModel(config)
+    with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
+        encoder = models.BertModel(config)
     inference.load(encoder, path)
     weights = {
         name: variable.numpy()
@@ -143,6 +144,18 @@ def load_encoder(config, path):
     return encoder, validation.fingerprint(weights)
 
 
+def make_tagger(strategy, values, num_labels, vectors_shape):
+    """The model to train."""
+    with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
+        return feature_tagger.FeatureTagger(
+            num_labels,
+            vectors_shape,
+            values["bilstm_layers"],
+            values["bilstm_size"],
+            values["weighted_sums"],
+        )
+
+
 def main():
     values = read_values()
     check(values)
@@ -150,27 +163,17 @@ def main():
     settings = training.Settings.from_values(values)
     files = find_files(values)
     sets, labels = ner_runs.read_sets(values)
-    with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
-        encoder, fingerprint = load_encoder(files.config, values["init_checkpoint"])
+    encoder, fingerprint = load_encoder(
+        strategy, files.config, values["init_checkpoint"]
+    )
     frozen = frozen_features.FrozenEncoder(
         strategy, encoder, values["features"], values["weighted_sums"]
     )
+    model = make_tagger(strategy, values, len(labels), frozen.vectors_shape)
     names = "features", "weighted_sums", "bilstm_size"
-    identity = {
-        "script": SCRIPT,
-        "labels": labels,
-        "encoder_sha256": fingerprint,
-        **{name: values[name] for name in names},
-    }
+    identity = {name: values[name] for name in names}
+    identity |= {"script": SCRIPT, "labels": labels, "encoder_sha256": fingerprint}
     fine_tuning.claim_folder(files, identity, values, labels)
-    with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
-        model = feature_tagger.FeatureTagger(
-            len(labels),
-            frozen.vectors_shape,
-            values["bilstm_layers"],
-            values["bilstm_size"],
-            values["weighted_sums"],
-        )
     forward = inference.Forward(strategy, model, ner_runs.measure)
     tokenizer = files.tokenizer()
 

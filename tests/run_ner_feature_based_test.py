@@ -119,7 +119,7 @@ def test_what_cannot_work_is_refused_in_one_sentence(flags, tmp_path, changes, w
     flags = {name: value for name, value in flags.items() if value is not None}
     sentence = scripts.refusal(RUN, **flags)
     assert [word for word in words if word not in sentence] == [], sentence
-    assert not list((tmp_path / "out").glob("model.ckpt*"))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
