@@ -95,6 +95,20 @@ def test_every_word_is_labelled_once_and_in_order(seed, document_context):
     assert again == [s.tags for s in file.sentences]
 
 
+def test_the_example_of_the_paper(tmp_path):
+    """Section 5.3 labels the first piece of a word and no other."""
+    pieces = ["Jim", "Hen", "##son", "was", "a", "puppet", "##eer"]
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces]
+    (tmp_path / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    tokenizer = tokenization.FullTokenizer(tmp_path / "vocab.txt", do_lower_case=False)
+    ((ids, places),) = ner.document_windows(
+        [["Jim", "Henson", "was", "a", "puppeteer"]], 16, tokenizer
+    )
+    assert tokenizer.convert_ids_to_tokens(ids[1:-1]) == pieces
+    labelled = [tokenizer.convert_ids_to_tokens([ids[place]])[0] for place in places]
+    assert labelled == ["Jim", "Hen", "was", "a", "puppet"]
+
+
 def test_a_sentence_that_fits_is_one_row_without_neighbours():
     rng = random.Random(0)
     file = make_file(rng, [5, 1, 7])
