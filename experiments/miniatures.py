@@ -290,3 +290,9 @@ SUITES: dict[str, Callable[[Iterable[int]], Iterable[runs.Run]]] = {
 }
 # Seeds 1 to so many, where --seeds does not say otherwise.
 NUM_SEEDS = dict.fromkeys(SUITES, 3) | {"table_5": 5, "table_5_real": 5}
+
+
+def variants(experiment: str) -> list[str]:
+    """The variants of an experiment, in order."""
+    made = [run for suite in SUITES.values() for run in suite((1,))]
+    return list(dict.fromkeys(r.variant for r in made if r.experiment == experiment))

@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
 from data import filesystem
-from experiments import exhibits, figures, statistics
+from experiments import exhibits, figures, miniatures, statistics
 
 TEMPLATE = pathlib.Path(__file__).parent / "results_template.md"
 Summaries = Mapping[tuple[str, str, str, str], statistics.Summary]
@@ -55,7 +55,8 @@ def _exhibit(exhibit: exhibits.Exhibit, summaries: Summaries) -> str:
 
 def _measured(measured: exhibits.Measured, summaries: Summaries) -> list[str]:
     """The table of an experiment and what it says of the paper's directions."""
-    variants = dict.fromkeys(v for e, v, *_ in summaries if e == measured.experiment)
+    there = {v for experiment, v, *_ in summaries if experiment == measured.experiment}
+    variants = [v for v in miniatures.variants(measured.experiment) if v in there]
     if not variants:
         return [f"Ours: {measured.about} Not run yet.\n"]
 

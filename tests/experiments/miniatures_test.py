@@ -52,6 +52,12 @@ def test_tables_share_their_pretrainings():
     assert names["table_7_language"] < names["table_6"]
 
 
+def test_variants_are_in_the_order_of_the_paper():
+    assert miniatures.variants("table 5, novels") == list(miniatures.TABLE_5)
+    assert miniatures.variants("table 8") == list(miniatures.MIXES)
+    assert miniatures.variants("table 9") == []
+
+
 def test_seeds_are_those_of_all_steps_of_a_run():
     for suite in miniatures.SUITES:
         for run in runs_of(suite, (7,)):
