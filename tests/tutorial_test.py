@@ -14,7 +14,7 @@ import threading
 
 import pytest
 
-from tests import scripts, served
+from tests import scripts
 
 TEXT = (scripts.ROOT / "docs/tutorial.md").read_text("utf-8")
 # ```sh: commands. ```text: lines that the commands before it print.
@@ -70,13 +70,19 @@ def serving(command, port, folder, environment):
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        lines = []
-        reader = threading.Thread(target=lambda: lines.extend(process.stderr))
+        lines, has_come = [], threading.Event()
+
+        def read():
+            for line in process.stderr:
+                lines.append(line)
+                if line == f"REST at http://127.0.0.1:{port}\n":
+                    has_come.set()
+            has_come.set()
+
+        reader = threading.Thread(target=read)
         reader.start()
         try:
-            url = f"REST at http://127.0.0.1:{port}\n"
-            served.wait_for(lambda: url in lines or process.poll() is not None)
-            assert process.poll() is None, lines
+            assert has_come.wait(300) and process.poll() is None, lines
             yield
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 0, lines
