@@ -98,6 +98,12 @@ def notes(config, vocab_file: str | None, target: str) -> list[str]:
             f"the model's layer_norm_eps is {config.layer_norm_eps:g}; the original's "
             "scripts ignore that key and use 1e-12"
         )
+    if target == "tf1" and config.pooled_position != "first":
+        found.append(
+            "the model pools its last token, and may read left to right; the "
+            "original's scripts ignore visibility and pooled_position, so that they "
+            "give other results"
+        )
     if not vocab_file:
         found.append("there is no vocab.txt beside the input; none was written")
     return [f"note: {note}" for note in found]

@@ -54,6 +54,8 @@ def define_flags() -> None:
 _NEVER_DONE = (ValueError, OverflowError, MemoryError)
 
 # What does not decide on the bytes, or is described by its contents.
+# Flags that builds of before lack, which did what these values say.
+_SINCE = {"segment_pairs": True, "masking_mix": ["80", "10", "10"]}
 _NO_SETTINGS = {"input_file", "output_file", "num_workers", "overwrite", "vocab_file"}
 
 
@@ -173,7 +175,11 @@ def main() -> None:
         tqdm(inputs, desc="checksums", unit=" files", delay=1),
         values["vocab_file"],
         outputs,
-        {k: v for k, v in values.items() if k not in _NO_SETTINGS},
+        {
+            name: value
+            for name, value in values.items()
+            if name not in _NO_SETTINGS and _SINCE.get(name) != value
+        },
     )
     first, *_ = values["output_file"].split(",")
     folder, name = os.path.split(os.path.abspath(first.strip()))

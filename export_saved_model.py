@@ -88,6 +88,7 @@ def export_head():
     text = (vocab_file, FLAGS.do_lower_case, FLAGS.max_seq_length)
     names = ["head", "do_lower_case", "max_seq_length"]
     if FLAGS.head == "sentence_vectors":
+        pooling.check(config, FLAGS.pooling)
         layers = command_line.parse_layers(FLAGS.layers, config.num_hidden_layers)
         pool = sentence_vectors.pooled(layers, FLAGS.pooling, FLAGS.normalize)
         model = models.BertModel(config)

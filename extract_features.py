@@ -92,6 +92,7 @@ def main():
     config = model_files.read_config(FLAGS.bert_config_file, FLAGS.init_checkpoint)
     vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
     model_files.check(config, FLAGS.max_seq_length, vocab_file)
+    pooling.check(config, FLAGS.pooling)
     layers = command_line.parse_layers(FLAGS.layers, config.num_hidden_layers)
     tokenizer = tokenization.FullTokenizer(vocab_file, FLAGS.do_lower_case)
     num_lines = extraction.count_lines(FLAGS.input_file)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 import inference
 from data import batching, padding
@@ -87,6 +88,11 @@ class FrozenEncoder:
         arrays = {name: arrays[name] for name in inference.INPUTS}
         lengths = arrays["input_mask"].sum(axis=1)
         vectors = np.empty((lengths.sum(), *self.vectors_shape), np.float32)
+        logging.info(
+            "the vectors of %d tokens take %.2f GB of memory, for a moment twice that",
+            lengths.sum(),
+            vectors.nbytes / 1e9,
+        )
         batches = batching.in_memory_evaluation_batches(
             arrays, _BATCH_SIZE, padding.trim
         )

@@ -22,6 +22,7 @@ import pathlib
 
 from absl import flags, logging
 
+import child_runs
 import command_line
 from experiments import miniatures, page, preparation, runs
 
@@ -86,13 +87,17 @@ def main():
         "%d runs, %d of them recorded", len(wanted), len(wanted) - len(missing)
     )
     if missing:
-        folders = preparation.prepare(
-            output / "prepared", FLAGS.data_dir and pathlib.Path(FLAGS.data_dir)
-        )
-        folders["runs"] = str(output / "runs")
-        if FLAGS.init_checkpoint:
-            folders["init_checkpoint"] = os.path.abspath(FLAGS.init_checkpoint)
-        runs.Runner(folders, results_file, FLAGS.num_processes).do(wanted)
+        with child_runs.wait_for_folder(str(output / "runs")) as lock:
+            folders = preparation.prepare(
+                output / "prepared",
+                FLAGS.data_dir and pathlib.Path(FLAGS.data_dir),
+                FLAGS.suites,
+            )
+            folders["runs"] = str(output / "runs")
+            if FLAGS.init_checkpoint:
+                folders["init_checkpoint"] = os.path.abspath(FLAGS.init_checkpoint)
+            number = FLAGS.num_processes
+            runs.Runner(folders, results_file, number, lock).do(wanted)
     if FLAGS.page:
         page.write(FLAGS.page, runs.read(results_file))
 

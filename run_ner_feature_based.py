@@ -18,6 +18,10 @@ fine-tuning (run_ner.py).
 Files, and what is written to --output_dir, are those of run_ner.py. The checkpoints
 hold the tagger without the encoder: --do_eval and --do_predict take it from where the
 training did, unless --init_checkpoint says where it is now.
+
+The vectors stand in memory: 4 bytes times tokens, hidden size and layers (four for
+concat_last4, all for weighted sums), and --document_context fills every window with
+tokens. With BERT-Base, CoNLL-2003 needs some 3 GB without it and 21 GB with it.
 """
 
 import os

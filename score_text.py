@@ -67,7 +67,17 @@ def define_flags():
     flags.DEFINE_bool("overwrite", False, "Replace --output_file if it exists.")
 
 
+def check_flags():
+    """Refuses flags that have no effect on the task."""
+    for name, task in (("top_k", "fill_mask"), ("within_words", "perplexity")):
+        if FLAGS[name].present and FLAGS.task != task:
+            raise ValueError(
+                f"--{name} is for --task={task}; leave it out of --task={FLAGS.task}"
+            )
+
+
 def main():
+    check_flags()
     command_line.prepare_output(FLAGS.output_file, [FLAGS.input_file], FLAGS.overwrite)
     predictor = language_model.load(
         FLAGS.init_checkpoint,

@@ -10,7 +10,8 @@ from data import inspection, inspection_checks, vocabulary_audit
 
 _BUILD_AGAIN = inspection_checks.BUILD_AGAIN
 _FEW = 32  # records that may be of one class by chance
-_MASKING = {"mask": 0.8, "kept": 0.1, "random": 0.1}  # Devlin et al. 2018, section 3.1
+_MASKING = ("mask", "kept", "random")
+_MIX = (80, 10, 10)  # Devlin et al. 2018, section 3.1
 _MASKING_TOLERANCE = 0.05  # beyond five standard errors
 _SHARE_TOLERANCE = 0.2  # of the share itself; whole words do not always fit the budget
 
@@ -66,14 +67,15 @@ def _statistics(
 ) -> Iterator[inspection_checks.Check]:
     labels = found["next_sentence"]
     is_one_class = not (labels["true"] and labels["random"])
-    yield inspection_checks.Check(
-        "next sentence",
-        not is_one_class or found["records"] < _FEW,
-        "true and random next sentences",
-        f"{labels['true']:,} true, {labels['random']:,} random",
-        "the next sentence loss teaches nothing; build from documents of several "
-        "sentences each",
-    )
+    if wanted.built_with("segment_pairs", True):
+        yield inspection_checks.Check(
+            "next sentence",
+            not is_one_class or found["records"] < _FEW,
+            "true and random next sentences",
+            f"{labels['true']:,} true, {labels['random']:,} random",
+            "the next sentence loss teaches nothing; build from documents of several "
+            "sentences each",
+        )
     predictions, prob = found["predictions"], wanted.masked_lm_prob
     if prob is not None:
         # A record has one prediction at least, so short ones have a larger share.
@@ -89,13 +91,15 @@ def _statistics(
             change,
         )
     shares = [found["masking"][f"{kind}_share"] for kind in _MASKING]
+    mix = [float(x) / 100 for x in wanted.built_with("masking_mix", _MIX)]
     yield inspection_checks.Check(
         "masking",
         all(
             abs(share - usual) <= _MASKING_TOLERANCE + _chance(usual, predictions)
-            for share, usual in zip(shares, _MASKING.values(), strict=True)
+            for share, usual in zip(shares, mix, strict=True)
         ),
-        "80 % of the predicted tokens shown as [MASK], 10 % kept, 10 % random",
+        f"{mix[0]:.0%} of the predicted tokens shown as [MASK], {mix[1]:.0%} kept, "
+        f"{mix[2]:.0%} random".replace("%", " %"),
         ", ".join(map(_percent, shares)),
         "give the vocabulary of the records, or "
         f"{_BUILD_AGAIN}: their masks are not those of BERT",

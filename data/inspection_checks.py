@@ -60,6 +60,11 @@ class Wanted:
     )
     strays: Mapping[str, manifests.Manifest] = dataclasses.field(default_factory=dict)
 
+    def built_with(self, flag: str, default: Any) -> Any:
+        """The value of a flag of the build, `default` if the manifests differ in it."""
+        found = [m.flags.get(flag, default) for m in self.manifest_of.values()]
+        return found[0] if found and all(x == found[0] for x in found) else default
+
 
 def check(report: Mapping[str, Any], wanted: Wanted) -> list[Check]:
     """Checks of files, layout, sizes and manifests.

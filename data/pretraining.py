@@ -50,7 +50,7 @@ class Settings:
             if not 0 <= value <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {value}")
         mix = self.scheme.mix
-        if len(mix) != 3 or min(mix) < 0 or abs(sum(mix) - 100) > 1e-6:
+        if len(mix) != 3 or min(mix) < 0 or not abs(sum(mix) - 100) <= 1e-6:
             raise ValueError(
                 "masking_mix must be three percentages that add up to 100, got "
                 f"{', '.join(f'{share:g}' for share in mix)}"

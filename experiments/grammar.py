@@ -20,6 +20,8 @@ import os
 import random
 from collections.abc import Iterable, Iterator
 
+from data import filesystem
+
 # Topic: nouns (with -s in the plural), verbs, adjectives.
 TOPICS = {
     "sea": (
@@ -226,11 +228,9 @@ def write(folder: str, seed: int, num_documents: int = 4000) -> None:
     for name, make_lines in makers.items():
         path = os.path.join(folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            # A stream of random numbers each: no file depends on the size of another.
-            file.writelines(
-                f"{x}\n" for x in make_lines(random.Random(f"{seed} {name}"))
-            )
+        # A stream of random numbers each: no file depends on the size of another.
+        lines = make_lines(random.Random(f"{seed} {name}"))
+        filesystem.write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def _text(sentence: Sentence) -> str:

@@ -66,6 +66,7 @@ NOVELS_VOCABULARY = runs.Step(
         "--input_file={prepared}/novels/text",
         "--vocab_size=8000",
         "--output_file={out}/vocab.txt",
+        "--overwrite",  # of one that was killed behind it
     ),
 )
 NOVELS = commands.Corpus(
@@ -206,14 +207,16 @@ def table_7(seeds: Iterable[int]) -> Iterable[runs.Run]:
         "--train_file={data}/ner/wnut17/wnut17train.conll "
         "--dev_file={data}/ner/wnut17/emerging.dev.conll --do_train --do_eval"
     )
+    best = "--keep_best --save_checkpoints_steps=106"  # an epoch
     fine_tuning = commands.Task(
         "WNUT-17",
-        f"run_ner.py {files} --learning_rate=1e-4 --num_train_epochs=4",
+        f"run_ner.py {files} --learning_rate=1e-4 --num_train_epochs=4 {best}",
         {"F1": "eval_f1"},
     )
     feature_based = commands.Task(
         "WNUT-17",
-        f"run_ner_feature_based.py {files} --keep_best --patience=3",
+        f"run_ner_feature_based.py {files} --num_train_epochs=5 --learning_rate=1e-3 "
+        f"--length_buckets --bilstm_size=384 --keep_checkpoint_max=1 {best}",
         {"F1": "eval_f1"},
     )
     for seed in seeds:

@@ -1,5 +1,6 @@
 """The results page: the paper's tables and ours side by side, from recorded runs."""
 
+import math
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -95,7 +96,8 @@ def _verdict(
     better, worse = (of(variant, place) for variant in (claim.better, claim.worse))
     if better is None or worse is None:
         return [*names, "–", "not run"]
-    difference = f"{better.mean - worse.mean:+.1f}"
+    difference = better.mean - worse.mean
+    difference = "–" if math.isnan(difference) else f"{difference:+.1f}"
     if claim.score in exhibits.LESS_IS_BETTER:
         better, worse = worse, better
     return [*names, difference, f"**{statistics.compare(better, worse)}**"]
@@ -111,5 +113,5 @@ def _time(lines: Sequence[Mapping]) -> str:
         rows.append(
             [experiment, str(len(of_it)), str(degenerate), f"{seconds / 60:.0f}"]
         )
-    header = ("experiment", "runs", "degenerate", "CPU minutes of the last steps")
+    header = ("experiment", "runs", "degenerate", "CPU minutes of their last steps")
     return statistics.table(header, rows)

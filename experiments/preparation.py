@@ -1,7 +1,9 @@
 """The files that experiments read: a made-up language, and parts of data sets."""
 
 import pathlib
+from collections.abc import Sequence
 
+from data import filesystem
 from experiments import grammar, miniatures
 
 # Flags that suites cannot do without.
@@ -9,32 +11,52 @@ NEEDED = {
     "data_dir": ("table_7", "table_5_real"),
     "init_checkpoint": ("table_7",),
 }
+# What suites read of --data_dir.
+FILES = {
+    "table_7": ("ner/wnut17/wnut17train.conll", "ner/wnut17/emerging.dev.conll"),
+    "table_5_real": (
+        *("glue/MRPC/train.tsv", "glue/MRPC/dev.tsv"),
+        *("glue/SST-2/train.tsv", "glue/SST-2/dev.tsv"),
+        *("ner/wikigold/wikigold.train.txt", "pretrain/en_novels"),
+    ),
+}
 HELD_OUT = 2  # of the novels, the last so many by name
 SST_2_ROWS = 5000
 
 
-def prepare(folder: pathlib.Path, data: pathlib.Path | None) -> dict[str, str]:
+def prepare(
+    folder: pathlib.Path, data: pathlib.Path | None, suites: Sequence[str]
+) -> dict[str, str]:
     """Writes what is made of the data, always the same.
 
     Args:
         folder: where to.
         data: folder of the published data sets, or None.
+        suites: that will be run.
 
     Returns:
         what stands for {prepared} and {data} in commands.
 
     Raises:
-        OSError: a data set is not there.
+        OSError: a data set of these suites is not there.
     """
+    for suite in suites:
+        for name in FILES.get(suite, ()):
+            if not (data / name).exists():
+                raise FileNotFoundError(
+                    f"{suite} needs {data / name}, which is not there; see what "
+                    "--data_dir holds, or give other --suites"
+                )
     grammar.write(str(folder / "grammar"), miniatures.SEED_OF_THE_LANGUAGE)
     miniatures.write_configs(folder / "configs")
     folders = {"prepared": str(folder)}
     if data:
         data = data.resolve()
+        folders["data"] = str(data)
+    if "table_5_real" in suites:
         _take_part_of_sst_2(data / "glue/SST-2", folder / "SST-2")
         _split_wikigold(data / "ner/wikigold/wikigold.train.txt", folder)
         _split_novels(data / "pretrain/en_novels", folder / "novels")
-        folders["data"] = str(data)
     return folders
 
 
@@ -45,7 +67,8 @@ def _take_part_of_sst_2(source: pathlib.Path, target: pathlib.Path) -> None:
         # Only b"\n" ends a row: there are other line ends of Unicode within.
         lines = (source / f"{name}.tsv").read_bytes().split(b"\n")
         part = lines if count is None else [*lines[: 1 + count], b""]
-        (target / f"{name}.tsv").write_bytes(b"\n".join(part))
+        with filesystem.replacing(str(target / f"{name}.tsv")) as file:
+            file.write(b"\n".join(part))
 
 
 def _split_wikigold(source: pathlib.Path, folder: pathlib.Path) -> None:
@@ -54,8 +77,8 @@ def _split_wikigold(source: pathlib.Path, folder: pathlib.Path) -> None:
     documents = source.read_text("utf-8").split(start)
     cut = len(documents) * 4 // 5
     train, dev = start.join(documents[:cut]), start.join(documents[cut:])
-    (folder / "wikigold.train.txt").write_text(train, "utf-8")
-    (folder / "wikigold.dev.txt").write_text(start + dev, "utf-8")
+    filesystem.write_text(str(folder / "wikigold.train.txt"), train)
+    filesystem.write_text(str(folder / "wikigold.dev.txt"), start + dev)
 
 
 def _split_novels(source: pathlib.Path, folder: pathlib.Path) -> None:

@@ -8,12 +8,15 @@ results is not looked at, even if its folders are gone.
 """
 
 import concurrent.futures
+import contextlib
 import dataclasses
+import fcntl
 import json
+import os
 import pathlib
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO
 
 from tqdm import tqdm
@@ -116,13 +119,18 @@ class Runner:
         folders: what stands for {runs}, {data}, ... in commands.
         results_file: JSON lines, one a run; added to.
         num_processes: how many steps at once.
+        lock: of {runs}, from `child_runs.wait_for_folder`.
     """
 
     def __init__(
-        self, folders: Mapping[str, str], results_file: str, num_processes: int
+        self,
+        folders: Mapping[str, str],
+        results_file: str,
+        num_processes: int,
+        lock: IO,
     ):
         self._folders, self._results_file = dict(folders), results_file
-        self._num_processes = num_processes
+        self._num_processes, self._lock = num_processes, lock
 
     def do(self, runs: Sequence[Run]) -> None:
         """Does what is not recorded yet, in about the order given; shows progress.
@@ -134,20 +142,18 @@ class Runner:
         recorded = {key_of(line): line for line in read(self._results_file)}
         for run in runs:
             there = recorded.get(run.key, {}).get("commands")
-            if there not in (None, _commands(run)):
+            if there not in (None, self._commands(run)):
                 raise ValueError(
                     f"{self._results_file} has {', '.join(map(str, run.key))} of other "
                     f"commands, such as {there[-1]}; delete its line, or give another "
-                    "--output_dir"
+                    "--results_file"
                 )
         missing = [run for run in runs if run.key not in recorded]
-        with (
-            child_runs.wait_for_folder(self._folders["runs"]) as lock,
-            tqdm(total=len(runs), initial=len(runs) - len(missing), unit="run") as bar,
-        ):
-            self._do(missing, lock, bar)
+        done = len(runs) - len(missing)
+        with tqdm(total=len(runs), initial=done, unit="run") as bar:
+            self._do(missing, bar)
 
-    def _do(self, runs: Sequence[Run], lock: IO, bar: tqdm) -> None:
+    def _do(self, runs: Sequence[Run], bar: tqdm) -> None:
         waiting = _in_order(run.step for run in runs)
         running: dict[concurrent.futures.Future, Step] = {}
         done: set[str] = set()
@@ -156,7 +162,7 @@ class Runner:
                 ready = [s for s in waiting if done.issuperset(n.name for n in s.needs)]
                 for step in ready[: self._num_processes - len(running)]:
                     waiting.remove(step)
-                    running[pool.submit(self._do_step, step, lock)] = step
+                    running[pool.submit(self._do_step, step)] = step
                 bar.set_description(", ".join(step.name for step in running.values()))
                 ended, _ = concurrent.futures.wait(
                     running, return_when=concurrent.futures.FIRST_COMPLETED
@@ -170,7 +176,7 @@ class Runner:
                             self._record(run)
                             bar.update()
 
-    def _do_step(self, step: Step, lock: IO) -> None:
+    def _do_step(self, step: Step) -> None:
         folder = pathlib.Path(self._folders["runs"]) / step.name
         command = step.command(self._folders)
         typed = folder / "command.txt"
@@ -189,7 +195,7 @@ class Runner:
         status, cpu_seconds = child_runs.run(
             [sys.executable, str(ROOT / command[0]), *command[1:]],
             log,
-            lock,
+            self._lock,
             environment=ONE_THREAD,
         )
         if status:
@@ -209,20 +215,40 @@ class Runner:
             "seed": run.seed,
             "scores": _read_scores(folder, run.scores),
             **filesystem.read_json(str(folder / DONE)),
-            "commands": _commands(run),
+            "commands": self._commands(run),
         }
         if run.training:
             training = _read_scores(folder, run.training)
             is_degenerate = training["accuracy"] <= training["majority"] + 1
             line |= {"training": training, "degenerate": is_degenerate}
-        lines = [*read(self._results_file), line]
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        filesystem.write_text(self._results_file, text)
+        # Others may write to the file, from other folders.
+        with _locked(os.path.dirname(os.path.abspath(self._results_file))):
+            lines = [*read(self._results_file), line]
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+            filesystem.write_text(self._results_file, text)
+
+    def _commands(self, run: Run) -> list[str]:
+        """What could be typed by hand, in order.
+
+        Folders that the runs made have names in their place; weights from elsewhere
+        are called by their path, so that those of two models are told apart.
+        """
+        weights = self._folders.get("init_checkpoint", "{init_checkpoint}")
+        return [
+            shlex.join(step.words).replace("{init_checkpoint}", weights)
+            for step in _in_order([run.step])
+        ]
 
 
-def _commands(run: Run) -> list[str]:
-    """What could be typed by hand, in order, with names in place of folders."""
-    return [shlex.join(step.words) for step in _in_order([run.step])]
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Holds a folder within the `with` block, waiting for it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _in_order(steps: Iterable[Step]) -> list[Step]:

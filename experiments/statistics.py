@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 # A difference of means counts from so many of its standard errors on.
 SIGNIFICANT = 2.0
 HOLDS, TIE, FAILS = "holds", "tie", "not reproduced"
+UNKNOWN = "too few runs"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,11 +74,11 @@ def compare(larger: Summary, smaller: Summary) -> str:
     It holds if the difference is more than `SIGNIFICANT` of its standard errors (of
     independent seeds, Welch's), is a tie if it is less either way, and is not
     reproduced if the other one is above by that much. Without two runs of each there is
-    no telling: a tie.
+    no telling.
     """
     summaries = (larger, smaller)
     if any(len(summary.values) < 2 for summary in summaries):
-        return TIE
+        return UNKNOWN
     error = math.sqrt(sum(s.sd**2 / len(s.values) for s in summaries))
     difference = larger.mean - smaller.mean
     if abs(difference) <= SIGNIFICANT * error:

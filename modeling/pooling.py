@@ -34,6 +34,22 @@ def maximum(hidden_states, input_mask):
 POOLINGS = {"cls": first, "mean": mean, "max": maximum}
 
 
+def check(config, pooling):
+    """Refuses the vector of a token that sees nothing of the text.
+
+    Args:
+        config: BertConfig.
+        pooling: key of `POOLINGS`, or None.
+    Raises:
+        ValueError: [CLS] of a left-to-right model, which is the same for all texts.
+    """
+    if pooling == "cls" and config.visibility == "left_to_right":
+        raise ValueError(
+            "--pooling=cls takes the first token, which sees nothing but itself in "
+            "this left-to-right model; take mean or max"
+        )
+
+
 def select(outputs, batch, layers, pooling=None):
     """The vectors of some layers.
 

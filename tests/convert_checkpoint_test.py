@@ -11,7 +11,7 @@ import pytest
 import convert_checkpoint
 import model_files
 from modeling import checkpoint, huggingface_config, models
-from tests import scripts
+from tests import scripts, small_models
 
 
 def assert_same(actual, expected):
@@ -100,6 +100,13 @@ def test_notes_about_what_the_original_does_not_know(golden, tmp_path):
     report = convert(folder / "pretraining_relu", tmp_path / "c", "huggingface")
     assert "GELU" not in report
     assert "layer_norm_eps" not in report
+
+
+def test_a_note_about_left_to_right():
+    config = small_models.config(visibility="left_to_right", pooled_position="last")
+    (note,) = convert_checkpoint.notes(config, "vocab.txt", "tf1")
+    assert "scripts ignore visibility and pooled_position" in note
+    assert convert_checkpoint.notes(small_models.config(), "vocab.txt", "tf1") == []
 
 
 def test_labels_and_case_go_along(golden, tmp_path):

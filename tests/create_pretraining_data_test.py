@@ -120,6 +120,18 @@ def test_putting_the_labels_back_gives_sentences_of_the_text(run, flags, golden)
         assert (where[0] != where[1]) == is_random
 
 
+def test_the_manifest_of_what_was_always_so_is_what_it_always_was(run, flags):
+    """Builds that lack the newest flags are known again."""
+    run(**flags)
+    (path,) = flags["output_file"].parent.glob("*.manifest.json")
+    manifest = json.loads(path.read_text())
+    assert "--masked_lm_prob" in manifest
+    assert not {"--segment_pairs", "--masking_mix"} & manifest.keys()
+    run(**flags)  # is built already
+    with pytest.raises(ValueError, match="exists; choose another --output_file"):
+        run(**flags, segment_pairs=False)
+
+
 def test_single_spans_of_another_mix(run, flags):
     run(**flags, segment_pairs=False, masking_mix=["0", "0", "100"])
     data = batching.read_all([str(flags["output_file"])], SPEC)

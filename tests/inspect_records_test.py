@@ -47,6 +47,32 @@ def flags(built):
     }
 
 
+def test_single_spans_and_another_mix_are_what_was_asked_for(golden, flags, tmp_path):
+    built = tmp_path / "built"
+    scripts.succeed(
+        "create_pretraining_data.py",
+        input_file=golden / "pretraining_corpus.txt",
+        output_file=built / "x.tfrecord",
+        vocab_file=VOCAB,
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        num_workers=1,
+        dupe_factor=5,
+        segment_pairs=False,
+        masking_mix="0,20,80",
+    )
+    flags |= {"input_file": built / "x.tfrecord"}
+    result = scripts.run(SCRIPT, **flags)
+    assert result.returncode == 0, result.stdout
+    assert "0 % of the predicted tokens shown as [MASK], 20 % kept" in result.stdout
+    # Without the manifest they are expected to be as the original's.
+    (built / "x.tfrecord.manifest.json").unlink()
+    result = scripts.run(SCRIPT, **flags)
+    assert result.returncode == 1
+    assert re.search(r"NO +next sentence", result.stdout)
+    assert re.search(r"NO +masking", result.stdout)
+
+
 def test_files_that_fit(flags, tmp_path):
     output = tmp_path / "new/report.json"
     result = scripts.run(SCRIPT, **flags, output_file=output)

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+import child_runs
 from experiments import miniatures, preparation, runs
 from tests import scripts
 
@@ -21,7 +22,7 @@ RUN = "run_experiments.py"
         ({"suites": "table_5", "page": "a.html"}, ["--page", "'a.html'"]),
         (
             {"suites": "table_5_real", "data_dir": "/nowhere"},
-            ["/nowhere/glue/SST-2/train.tsv", "No such file"],
+            ["table_5_real needs /nowhere/glue/MRPC/train.tsv", "not there"],
         ),
     ],
 )
@@ -63,13 +64,14 @@ def test_an_experiment_from_text_to_scores(tmp_path, monkeypatch):
     small = dataclasses.replace(miniatures.GRAMMAR, training_flags=flags)
     monkeypatch.setattr(miniatures, "GRAMMAR", small)
     monkeypatch.setattr(miniatures, "STEPS", 8)
-    folders = preparation.prepare(tmp_path / "prepared", None)
+    folders = preparation.prepare(tmp_path / "prepared", None, [])
     folders["runs"] = str(tmp_path / "runs")
     results = str(tmp_path / "results.jsonl")
     wanted = [*miniatures.table_5((1,)), *miniatures.figure_5((1,))]
     kept = {"LTR", "LTR + BiLSTM", "LTR, step 4"}
     wanted = [run for run in wanted if run.variant in kept]
-    runs.Runner(folders, results, 2).do(wanted)
+    with child_runs.wait_for_folder(folders["runs"]) as lock:
+        runs.Runner(folders, results, 2, lock).do(wanted)
     lines = runs.read(results)
     assert {runs.key_of(line) for line in lines} == {run.key for run in wanted}
     for line in lines:

@@ -141,6 +141,11 @@ def test_a_head_that_is_not_there_is_refused(flags, golden, tmp_path):
     [
         ({"top_k": 102}, ["top_k must be from 1 to 101", "got 102"]),
         ({"do_lower_case": False}, ["--do_lower_case"]),
+        ({"within_words": True}, ["--within_words is for --task=perplexity"]),
+        (
+            {"task": "perplexity", "top_k": 3},
+            ["--top_k is for --task=fill_mask; leave it out of --task=perplexity"],
+        ),
     ],
 )
 def test_flags_that_cannot_be_meant(flags, tmp_path, changes, words):

@@ -362,7 +362,9 @@ def test_schemes_out_of_range_are_refused(predictions, prob, culprit):
         pretraining.Settings(CLS, SEP, scheme)
 
 
-@pytest.mark.parametrize("mix", [(80, 10), (80, 10, 20), (110, -10, 0), (80, 10, 0)])
+@pytest.mark.parametrize(
+    "mix", [(80, 10), (80, 10, 20), (110, -10, 0), (float("nan"), 50, 50)]
+)
 def test_a_mix_that_is_none_is_refused(mix):
     scheme = masking.Scheme(100, MASK, (), 20, 0.15, masking.by_token, mix)
     with pytest.raises(ValueError, match="masking_mix must be three .* add up to 100"):

@@ -48,6 +48,18 @@ def test_the_plot_is_shown_if_there_is_one(tmp_path):
     assert (tmp_path / "page_figure_5.svg").stat().st_size > 1000
 
 
+def test_a_variant_that_only_failed_is_compared_with_nothing(tmp_path):
+    lines = [
+        record("table 8", mix, "tagging", seed, "F1", 50.0, degenerate=mix == "0/0/100")
+        for mix in ("80/10/10", "0/0/100")
+        for seed in range(3)
+    ]
+    page.write(str(tmp_path / "page.md"), lines)
+    text = (tmp_path / "page.md").read_text()
+    assert "| 0/0/100 | tagging, F1 | – | **too few runs** |" in text
+    assert "nan" not in text
+
+
 def test_less_perplexity_is_better(tmp_path):
     rng = np.random.default_rng(0)
     lines = [

@@ -12,8 +12,10 @@ from modeling import config as config_lib
 def data(tmp_path):
     """A folder of data sets, small and made up."""
     folder = tmp_path / "data"
-    for name in ("glue/SST-2", "ner/wikigold", "pretrain/en_novels"):
+    for name in ("glue/MRPC", "glue/SST-2", "ner/wikigold", "pretrain/en_novels"):
         (folder / name).mkdir(parents=True)
+    for name in ("train", "dev"):
+        (folder / f"glue/MRPC/{name}.tsv").touch()
     rows = "".join(f"row\u2028{i}\t{i % 2}\n" for i in range(5010))
     for name in ("train", "dev"):
         path = folder / f"glue/SST-2/{name}.tsv"
@@ -28,7 +30,7 @@ def data(tmp_path):
 
 def test_the_parts_of_the_data(data, tmp_path):
     for _ in range(2):  # again over what is there
-        folders = preparation.prepare(tmp_path / "out", data)
+        folders = preparation.prepare(tmp_path / "out", data, ["table_5_real"])
     out = tmp_path / "out"
     assert folders == {"prepared": str(out), "data": str(data)}
     train = (out / "SST-2/train.tsv").read_text("utf-8").split("\n")
@@ -45,17 +47,27 @@ def test_the_parts_of_the_data(data, tmp_path):
     assert names == {"text": ["0.txt", "1.txt"], "held_out": ["2.txt", "3.txt"]}
 
 
+def test_what_is_not_there_shows_at_once_and_only_where_it_is_read(data, tmp_path):
+    (data / "glue/SST-2/dev.tsv").unlink()
+    with pytest.raises(FileNotFoundError, match="table_5_real needs .*dev.tsv"):
+        preparation.prepare(tmp_path / "out", data, ["table_5", "table_5_real"])
+    with pytest.raises(FileNotFoundError, match="table_7 needs .*wnut17train.conll"):
+        preparation.prepare(tmp_path / "out", data, ["table_7"])
+    assert not (tmp_path / "out").exists()
+    preparation.prepare(tmp_path / "out", data, ["table_5"])
+
+
 def test_too_few_novels_are_refused(data, tmp_path):
     for i in (0, 1):
         (data / f"pretrain/en_novels/{i}.txt").unlink()
     with pytest.raises(
         FileNotFoundError, match="must hold more than 2 novels .* got 2"
     ):
-        preparation.prepare(tmp_path / "out", data)
+        preparation.prepare(tmp_path / "out", data, ["table_5_real"])
 
 
 def test_configs_are_of_the_language_and_read_both_ways(tmp_path):
-    preparation.prepare(tmp_path, None)
+    preparation.prepare(tmp_path, None, [])
     found = sorted(path.name for path in (tmp_path / "configs").iterdir())
     assert len(found) == 2 * (len(miniatures.SIZES) + 1)
     for name in found:

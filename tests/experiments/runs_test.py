@@ -2,9 +2,13 @@
 
 import json
 import pathlib
+import subprocess
+import sys
+import time
 
 import pytest
 
+import child_runs
 from experiments import runs
 
 # A script that adds to a log beside the folders and writes results, or fails.
@@ -52,11 +56,14 @@ def make_runs(script, fails=()):
 
 @pytest.fixture
 def runner(tmp_path):
-    def make(num_processes=2):
-        folders = {"runs": str(tmp_path / "runs"), "data": "/data"}
-        return runs.Runner(folders, str(tmp_path / "results.jsonl"), num_processes)
+    results = str(tmp_path / "results.jsonl")
+    with child_runs.wait_for_folder(str(tmp_path / "runs")) as lock:
 
-    return make
+        def make(num_processes=2, weights="/a"):
+            folders = {"runs": str(tmp_path / "runs"), "init_checkpoint": weights}
+            return runs.Runner(folders, results, num_processes, lock)
+
+        yield make
 
 
 def log(tmp_path):
@@ -142,3 +149,38 @@ def test_a_line_that_is_no_record_is_named(tmp_path, line):
     path.write_text(json.dumps(good) + "\n" + line + "\n")
     with pytest.raises(ValueError, match="results.jsonl, line 2: expected the record"):
         runs.read(path)
+
+
+def test_weights_from_elsewhere_are_told_apart(script, runner):
+    step = make_step(script, "one", "0.9", "{init_checkpoint}")
+    run = runs.Run("e", "a", "t", 1, step, SCORES)
+    runner().do([run])
+    runner().do([run])
+    with pytest.raises(ValueError, match="of other commands, such as .* '/a'"):
+        runner(weights="/b").do([run])
+
+
+@pytest.mark.slow
+def test_two_at_once_do_and_record_every_run_once(script, tmp_path):
+    """The second waits for the first and finds its records; a third is killed."""
+    program = (
+        "import sys; sys.path[:0] = sys.argv[1:2]\n"
+        "import child_runs\n"
+        "from experiments import runs\n"
+        "from tests.experiments.runs_test import make_runs\n"
+        "folder, script = sys.argv[2:]\n"
+        "with child_runs.wait_for_folder(folder + '/runs') as lock:\n"
+        "    folders = {'runs': folder + '/runs'}\n"
+        "    results = folder + '/results.jsonl'\n"
+        "    runs.Runner(folders, results, 2, lock).do(make_runs(script))\n"
+    )
+    command = [sys.executable, "-c", program, runs.ROOT, tmp_path, script]
+    killed = subprocess.Popen(command)
+    while not (tmp_path / "runs/log").exists():
+        time.sleep(0.05)
+    killed.kill()
+    killed.wait()
+    both = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    keys = [runs.key_of(line) for line in runs.read(tmp_path / "results.jsonl")]
+    assert sorted(keys) == sorted(run.key for run in make_runs(script))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from modeling import pooling
+from tests import small_models
 from tests.small_models import close
 
 EXPECTED = {
@@ -49,3 +50,12 @@ def test_layers_are_counted_from_the_first_block_and_from_the_last(name):
         expected = [pool(block, batch["input_mask"]) for block in expected]
     assert vectors.shape == ((2, 3, 4, 4) if name is None else (2, 4, 4))
     close(vectors, np.stack(expected, axis=-2), 0)
+
+
+def test_the_first_token_of_a_left_to_right_model_is_refused():
+    config = small_models.config(visibility="left_to_right", pooled_position="last")
+    with pytest.raises(ValueError, match="--pooling=cls .* sees nothing but itself"):
+        pooling.check(config, "cls")
+    for kind in ("mean", "max", None):
+        pooling.check(config, kind)
+    pooling.check(small_models.config(), "cls")
