@@ -75,7 +75,7 @@ def _measured(measured: exhibits.Measured, summaries: Summaries) -> list[str]:
     }
     seeds = " to ".join(dict.fromkeys(str(f(counts)) for f in (min, max)))
     parts = [
-        f"Ours, {seeds} seeds. {measured.about}\n",
+        f"Ours, seeds: {seeds}. {measured.about}\n",
         statistics.table([measured.experiment, *measured.columns], rows),
     ]
     if measured.claims:
