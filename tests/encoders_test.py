@@ -1,6 +1,7 @@
 """--bilstm_layers: part of a run's model in training, evaluation and export."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -81,4 +82,6 @@ def test_a_run_and_its_folder(flags, golden, tmp_path):
     assert [word["tag"] for word in answer] == ["B-X", "I-X", "O"]
     with pytest.raises(ValueError, match="=weights cannot hold the LSTM of --bilstm_l"):
         exporting.export(str(out), str(tmp_path / "export"), ["onnx", "weights"])
-    exporting.export(str(out), str(tmp_path / "export"))
+    # Each is compared with the model in memory before it is kept.
+    path = pathlib.Path(exporting.export(str(out), str(tmp_path / "export"), ["onnx"]))
+    assert (path / "formats/model.onnx").exists()
