@@ -230,10 +230,11 @@ class Runner:
     def _commands(self, run: Run) -> list[str]:
         """What could be typed by hand, in order.
 
-        Folders that the runs made have names in their place; weights from elsewhere
-        are called by their path, so that those of two models are told apart.
+        Folders have names in their place. Of weights from elsewhere the end of the path
+        is told, not where it lies on this machine, so that two models are told apart.
         """
-        weights = self._folders.get("init_checkpoint", "{init_checkpoint}")
+        path = self._folders.get("init_checkpoint", "{init_checkpoint}")
+        weights = "/".join(pathlib.Path(path).parts[-2:])
         return [
             shlex.join(step.words).replace("{init_checkpoint}", weights)
             for step in _in_order([run.step])

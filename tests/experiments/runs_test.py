@@ -59,7 +59,7 @@ def runner(tmp_path):
     results = str(tmp_path / "results.jsonl")
     with child_runs.wait_for_folder(str(tmp_path / "runs")) as lock:
 
-        def make(num_processes=2, weights="/a"):
+        def make(num_processes=2, weights="/home/x/a/model"):
             folders = {"runs": str(tmp_path / "runs"), "init_checkpoint": weights}
             return runs.Runner(folders, results, num_processes, lock)
 
@@ -156,8 +156,9 @@ def test_weights_from_elsewhere_are_told_apart(script, runner):
     run = runs.Run("e", "a", "t", 1, step, SCORES)
     runner().do([run])
     runner().do([run])
-    with pytest.raises(ValueError, match="of other commands, such as .* '/a'"):
-        runner(weights="/b").do([run])
+    with pytest.raises(ValueError, match="of other commands, such as .* 'a/model'"):
+        runner(weights="/home/x/b/model").do([run])
+    runner(weights="/elsewhere/a/model").do([run])  # the same, moved
 
 
 @pytest.mark.slow
