@@ -81,8 +81,8 @@ def main():
     ]
     output = pathlib.Path(FLAGS.output_dir).resolve()
     results_file = FLAGS.results_file or str(output / "results.jsonl")
-    recorded = set(map(runs.key_of, runs.read(results_file)))
-    missing = {run.key for run in wanted} - recorded
+    weights = FLAGS.init_checkpoint and os.path.abspath(FLAGS.init_checkpoint)
+    missing = runs.find_missing(wanted, results_file, weights)
     logging.info(
         "%d runs, %d of them recorded", len(wanted), len(wanted) - len(missing)
     )
@@ -94,8 +94,8 @@ def main():
                 FLAGS.suites,
             )
             folders["runs"] = str(output / "runs")
-            if FLAGS.init_checkpoint:
-                folders["init_checkpoint"] = os.path.abspath(FLAGS.init_checkpoint)
+            if weights:
+                folders["init_checkpoint"] = weights
             number = FLAGS.num_processes
             runs.Runner(folders, results_file, number, lock).do(wanted)
     if FLAGS.page:

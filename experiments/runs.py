@@ -112,6 +112,44 @@ def key_of(line: Mapping) -> tuple[str, str, str, int]:
     return line["experiment"], line["variant"], line["task"], line["seed"]
 
 
+def find_missing(
+    runs: Sequence[Run], results_file: str, init_checkpoint: str | None
+) -> list[Run]:
+    """The runs that are not recorded yet.
+
+    Args:
+        runs: all.
+        results_file: JSON lines.
+        init_checkpoint: what will stand for {init_checkpoint}, if anything.
+
+    Raises:
+        ValueError: a record is of other commands than its run.
+    """
+    recorded = {key_of(line): line for line in read(results_file)}
+    for run in runs:
+        there = recorded.get(run.key, {}).get("commands")
+        if there not in (None, _commands(run, init_checkpoint)):
+            raise ValueError(
+                f"{results_file} has {', '.join(map(str, run.key))} of other commands, "
+                f"such as {there[-1]}; delete its line, or give another --results_file"
+            )
+    return [run for run in runs if run.key not in recorded]
+
+
+def _commands(run: Run, init_checkpoint: str | None) -> list[str]:
+    """What could be typed by hand, in order.
+
+    Folders have names in their place. Of weights from elsewhere the end of the path is
+    told, not where it lies on this machine, so that two models are told apart.
+    """
+    path = init_checkpoint or "{init_checkpoint}"
+    weights = "/".join(pathlib.Path(path).parts[-2:])
+    return [
+        shlex.join(step.words).replace("{init_checkpoint}", weights)
+        for step in _in_order([run.step])
+    ]
+
+
 class Runner:
     """Does runs, several side by side.
 
@@ -131,6 +169,7 @@ class Runner:
     ):
         self._folders, self._results_file = dict(folders), results_file
         self._num_processes, self._lock = num_processes, lock
+        self._weights = self._folders.get("init_checkpoint")
 
     def do(self, runs: Sequence[Run]) -> None:
         """Does what is not recorded yet, in about the order given; shows progress.
@@ -139,16 +178,9 @@ class Runner:
             ValueError: a step failed (says why, and where its log is); or a folder or a
                 record is of another command.
         """
-        recorded = {key_of(line): line for line in read(self._results_file)}
-        for run in runs:
-            there = recorded.get(run.key, {}).get("commands")
-            if there not in (None, self._commands(run)):
-                raise ValueError(
-                    f"{self._results_file} has {', '.join(map(str, run.key))} of other "
-                    f"commands, such as {there[-1]}; delete its line, or give another "
-                    "--results_file"
-                )
-        missing = [run for run in runs if run.key not in recorded]
+        # Its folder may be another one than that of the runs.
+        os.makedirs(os.path.dirname(os.path.abspath(self._results_file)), exist_ok=True)
+        missing = find_missing(runs, self._results_file, self._weights)
         done = len(runs) - len(missing)
         with tqdm(total=len(runs), initial=done, unit="run") as bar:
             self._do(missing, bar)
@@ -215,7 +247,7 @@ class Runner:
             "seed": run.seed,
             "scores": _read_scores(folder, run.scores),
             **filesystem.read_json(str(folder / DONE)),
-            "commands": self._commands(run),
+            "commands": _commands(run, self._weights),
         }
         if run.training:
             training = _read_scores(folder, run.training)
@@ -226,19 +258,6 @@ class Runner:
             lines = [*read(self._results_file), line]
             text = "".join(json.dumps(line) + "\n" for line in lines)
             filesystem.write_text(self._results_file, text)
-
-    def _commands(self, run: Run) -> list[str]:
-        """What could be typed by hand, in order.
-
-        Folders have names in their place. Of weights from elsewhere the end of the path
-        is told, not where it lies on this machine, so that two models are told apart.
-        """
-        path = self._folders.get("init_checkpoint", "{init_checkpoint}")
-        weights = "/".join(pathlib.Path(path).parts[-2:])
-        return [
-            shlex.join(step.words).replace("{init_checkpoint}", weights)
-            for step in _in_order([run.step])
-        ]
 
 
 @contextlib.contextmanager

@@ -55,6 +55,23 @@ def test_recorded_runs_make_a_page_and_nothing_else_is_done(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_records_of_other_commands_are_refused_though_nothing_is_missing(tmp_path):
+    with open(tmp_path / "results.jsonl", "w") as file:
+        for run in miniatures.table_8((1,)):
+            names = ("experiment", "variant", "task", "seed")
+            line = dict(zip(names, run.key, strict=True))
+            line |= {"scores": {}, "commands": ["run_ner.py --learning_rate=9"]}
+            file.write(json.dumps(line) + "\n")
+    message = scripts.refusal(
+        RUN,
+        suites="table_8",
+        seeds=1,
+        output_dir=tmp_path / "out",
+        results_file=tmp_path / "results.jsonl",
+    )
+    assert "of other commands, such as run_ner.py --learning_rate=9" in message
+
+
 @pytest.mark.slow
 def test_an_experiment_from_text_to_scores(tmp_path, monkeypatch):
     """Commands of table 5 with few updates, and of figure 5 from their checkpoints."""
