@@ -29,6 +29,7 @@ import time
 from absl import app, flags
 
 from benchmarks import tables
+from experiments import preparation
 
 FLAGS = flags.FLAGS
 ROOT = pathlib.Path(__file__).parent.parent
@@ -173,20 +174,8 @@ TASKS = {
 
 def prepare(data: pathlib.Path, prepared: pathlib.Path) -> None:
     """Writes the parts of data sets that are not files of their own."""
-    (prepared / "SST-2").mkdir(parents=True, exist_ok=True)
-    for name, count in (("train", 5000), ("dev", None), ("test", None)):
-        # Only b"\n" ends a row: there are other line ends of Unicode within.
-        lines = (data / f"glue/SST-2/{name}.tsv").read_bytes().split(b"\n")
-        part = lines if count is None else [*lines[: 1 + count], b""]
-        (prepared / f"SST-2/{name}.tsv").write_bytes(b"\n".join(part))
-    text = (data / "ner/wikigold/wikigold.train.txt").read_text("utf-8")
-    # A -DOCSTART- line starts every document but the first.
-    documents = text.split("-DOCSTART-")
-    cut = len(documents) * 4 // 5
-    for name, part in (("train", documents[:cut]), ("dev", documents[cut:])):
-        path = prepared / f"wikigold.{name}.txt"
-        start = "" if name == "train" else "-DOCSTART-"
-        path.write_text(start + "-DOCSTART-".join(part), "utf-8")
+    preparation.take_part_of_sst_2(data / "glue/SST-2", prepared / "SST-2")
+    preparation.split_wikigold(data / "ner/wikigold/wikigold.train.txt", prepared)
     for name in ("dev-v1.1.part", "dev-v2.0.part"):
         whole = json.loads((data / f"squad/{name}.json").read_text("utf-8"))
         for split, articles in (

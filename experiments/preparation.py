@@ -54,14 +54,14 @@ def prepare(
         data = data.resolve()
         folders["data"] = str(data)
     if "table_5_real" in suites:
-        _take_part_of_sst_2(data / "glue/SST-2", folder / "SST-2")
-        _split_wikigold(data / "ner/wikigold/wikigold.train.txt", folder)
+        take_part_of_sst_2(data / "glue/SST-2", folder / "SST-2")
+        split_wikigold(data / "ner/wikigold/wikigold.train.txt", folder)
         _split_novels(data / "pretrain/en_novels", folder / "novels")
     return folders
 
 
-def _take_part_of_sst_2(source: pathlib.Path, target: pathlib.Path) -> None:
-    """The first training rows."""
+def take_part_of_sst_2(source: pathlib.Path, target: pathlib.Path) -> None:
+    """The first SST_2_ROWS training rows, and the dev set, into a folder."""
     target.mkdir(parents=True, exist_ok=True)
     for name, count in (("train", SST_2_ROWS), ("dev", None)):
         # Only b"\n" ends a row: there are other line ends of Unicode within.
@@ -71,8 +71,8 @@ def _take_part_of_sst_2(source: pathlib.Path, target: pathlib.Path) -> None:
             file.write(b"\n".join(part))
 
 
-def _split_wikigold(source: pathlib.Path, folder: pathlib.Path) -> None:
-    """The last fifth of the documents is what is scored."""
+def split_wikigold(source: pathlib.Path, folder: pathlib.Path) -> None:
+    """wikigold.train.txt and wikigold.dev.txt, the last fifth of the documents."""
     start = "-DOCSTART-"  # before every document but the first
     documents = source.read_text("utf-8").split(start)
     cut = len(documents) * 4 // 5
