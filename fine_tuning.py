@@ -79,17 +79,25 @@ def find_files(settings: Settings) -> ModelFiles:
     Raises:
         FileNotFoundError, ValueError: they are not there, or do not fit one another.
     """
-    model_files.check_case(settings.do_lower_case, settings.init_checkpoint)
-    places = settings.init_checkpoint, settings.output_dir
-    config = model_files.read_config(settings.bert_config_file, *places)
-    vocab_file = model_files.find_vocab(settings.vocab_file, *places)
-    model_files.check(config, settings.max_seq_length, vocab_file)
-    if settings.freeze_layers > config.num_hidden_layers:
+    files = locate_files(dataclasses.asdict(settings))
+    num_layers = files.config.num_hidden_layers
+    if settings.freeze_layers > num_layers:
         raise ValueError(
             f"--freeze_layers is {settings.freeze_layers}, but the model has "
-            f"{config.num_hidden_layers} layers"
+            f"{num_layers} layers"
         )
-    return ModelFiles(config, vocab_file, settings.do_lower_case)
+    return files
+
+
+def locate_files(values: Mapping) -> ModelFiles:
+    """The files that the flags in a dict name; see `find_files`."""
+    do_lower_case = values["do_lower_case"]
+    model_files.check_case(do_lower_case, values["init_checkpoint"])
+    places = values["init_checkpoint"], values["output_dir"]
+    config = model_files.read_config(values["bert_config_file"], *places)
+    vocab_file = model_files.find_vocab(values["vocab_file"], *places)
+    model_files.check(config, values["max_seq_length"], vocab_file)
+    return ModelFiles(config, vocab_file, do_lower_case)
 
 
 def claim_folder(
@@ -159,6 +167,24 @@ def find_labels(
     return classification.read_labels(path)
 
 
+def plan_epochs(
+    settings: training.Settings,
+    num_examples: int,
+    num_train_epochs: float,
+    warmup_proportion: float,
+):
+    """So many epochs in updates, and their warm-up and linear decay.
+
+    Returns:
+        (int, updates; schedule, see optimization.AdamWeightDecay).
+    """
+    # As the original, which rounds once: an epoch may end within a batch.
+    steps = int(num_examples / settings.train_batch_size * num_train_epochs)
+    return steps, optimization.warmup_then_decay(
+        settings.learning_rate, steps, int(steps * warmup_proportion)
+    )
+
+
 def train(
     strategy,
     model,
@@ -181,11 +207,8 @@ def train(
     Returns:
         The number of updates done.
     """
-    batch_size = settings.train_batch_size
-    # As the original, which rounds once: an epoch may end within a batch.
-    steps = int(num_examples / batch_size * settings.num_train_epochs)
-    schedule = optimization.warmup_then_decay(
-        settings.learning_rate, steps, int(steps * settings.warmup_proportion)
+    steps, schedule = plan_epochs(
+        settings, num_examples, settings.num_train_epochs, settings.warmup_proportion
     )
     rates = training.learning_rates(model, settings.freeze_layers, settings.layer_decay)
     trainer = training.make_trainer(

@@ -33,14 +33,13 @@ from absl import flags
 import fine_tuning
 import frozen_features
 import inference
-import model_files
 import ner_runs
 import run_directory
 import strategies
 import training
 import validation
 from data import batching, ner
-from modeling import checkpoint, feature_tagger, losses, models, optimization
+from modeling import checkpoint, feature_tagger, losses, models
 
 FLAGS = flags.FLAGS
 SCRIPT = "run_ner_feature_based"
@@ -125,16 +124,6 @@ def check(values):
         )
 
 
-def find_files(values):
-    """The fine_tuning.ModelFiles of the encoder."""
-    places = values["init_checkpoint"], FLAGS.output_dir
-    model_files.check_case(FLAGS.do_lower_case, values["init_checkpoint"])
-    config = model_files.read_config(FLAGS.bert_config_file, *places)
-    vocab_file = model_files.find_vocab(FLAGS.vocab_file, *places)
-    model_files.check(config, FLAGS.max_seq_length, vocab_file)
-    return fine_tuning.ModelFiles(config, vocab_file, FLAGS.do_lower_case)
-
-
 def load_encoder(strategy, config, path):
     """The frozen encoder, and what tells its weights from any others."""
     with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
@@ -165,7 +154,7 @@ def main():
     check(values)
     strategy = strategies.from_values(values)
     settings = training.Settings.from_values(values)
-    files = find_files(values)
+    files = fine_tuning.locate_files(values)
     sets, labels = ner_runs.read_sets(values)
     encoder, fingerprint = load_encoder(
         strategy, files.config, values["init_checkpoint"]
@@ -220,10 +209,11 @@ def train(strategy, model, settings, data, checked):
     batches = batching.InMemoryBatches(
         arrays, FLAGS.train_batch_size, FLAGS.seed, transform, FLAGS.length_buckets
     )
-    num_windows = len(arrays["input_ids"])
-    steps = int(num_windows / FLAGS.train_batch_size * FLAGS.num_train_epochs)
-    schedule = optimization.warmup_then_decay(
-        FLAGS.learning_rate, steps, int(steps * FLAGS.warmup_proportion)
+    steps, schedule = fine_tuning.plan_epochs(
+        settings,
+        len(arrays["input_ids"]),
+        FLAGS.num_train_epochs,
+        FLAGS.warmup_proportion,
     )
     trainer = training.make_trainer(strategy, model, losses.TOKENS, schedule, settings)
     trainer.start(FLAGS.output_dir, init_checkpoint=None)
