@@ -24,6 +24,7 @@ import tensorflow as tf
 import inference
 import model_files
 from data import classification, filesystem, scoring, tokenization
+from metrics import pretraining
 from modeling import losses, models
 
 _NAMES = (*inference.INPUTS, "masked_lm_positions", "masked_lm_ids")
@@ -180,15 +181,8 @@ class Predictor:
 
     def _rows(self, read, texts, pairs):
         """list of scoring.Row of texts, or pairs, by a function of `scoring`."""
-        if isinstance(texts, str) or isinstance(pairs, str):
-            raise ValueError("expected a list of texts, not one text")
-        if pairs is not None and len(pairs) != len(texts):
-            raise ValueError(
-                f"every text of a pair needs the other, got {len(texts)} and "
-                f"{len(pairs)} texts"
-            )
         rows = []
-        for both in zip(texts, pairs or [None] * len(texts), strict=True):
+        for both in classification.pair_up(texts, pairs):
             example = classification.InputExample("", *both)
             try:
                 rows.append(read(example, self.max_seq_length, self.tokenizer))
@@ -243,7 +237,7 @@ def perplexity(log_likelihood, num_tokens):
     """
     if not num_tokens:
         return None
-    return math.exp(min(-log_likelihood / num_tokens, 700))  # not infinite
+    return pretraining.perplexity(-log_likelihood / num_tokens)
 
 
 def load(

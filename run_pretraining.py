@@ -13,8 +13,6 @@ TensorBoard summaries and eval_results.txt to --output_dir. Started again after 
 it goes on from the latest checkpoint and ends with the same bits.
 """
 
-import math
-
 import common_flags
 
 from absl import flags
@@ -85,7 +83,7 @@ def make_held_out(forward, files, spec):
 
     def evaluate_with_perplexity():
         results = evaluate(forward, files, spec)
-        perplexity = math.exp(min(results["masked_lm_loss"], 700))  # not infinite
+        perplexity = pretraining_metrics.perplexity(results["masked_lm_loss"])
         # Not in eval_results.txt, which has the original's scores.
         return {**results, "masked_lm_perplexity": perplexity}
 

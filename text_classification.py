@@ -62,16 +62,8 @@ class Predictor:
 
     def logits(self, texts, pairs=None):
         """float32, [texts, outputs]; arguments as for `predict`."""
-        if isinstance(texts, str) or isinstance(pairs, str):
-            raise ValueError("expected a list of texts, not one text")
-        if pairs is not None and len(pairs) != len(texts):
-            raise ValueError(
-                f"every text of a pair needs the other, got {len(texts)} and "
-                f"{len(pairs)} texts"
-            )
-        pairs = pairs or [None] * len(texts)
         rows, owners = [], []
-        for number, (text, other) in enumerate(zip(texts, pairs, strict=True)):
+        for number, (text, other) in enumerate(classification.pair_up(texts, pairs)):
             windows = self._sequences(text, other)
             rows += windows
             owners += [number] * len(windows)

@@ -1,8 +1,14 @@
 """Scores of masked LM and next sentence prediction (Devlin et al. 2018, 3.1)."""
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
+
+
+def perplexity(loss: float) -> float:
+    """exp of a mean loss in nats a token, of losses of at most 700: never infinite."""
+    return math.exp(min(loss, 700))
 
 
 def scores(batches: Iterable[dict[str, np.ndarray]]) -> dict[str, float]:

@@ -62,3 +62,8 @@ def test_without_next_sentences():
 def test_nothing_to_evaluate():
     with pytest.raises(ValueError, match="empty"):
         pretraining.scores([])
+
+
+def test_perplexity_is_finite():
+    assert pretraining.perplexity(np.log(7.0)) == pytest.approx(7)
+    assert pretraining.perplexity(1e9) < float("inf")
