@@ -4,6 +4,7 @@ Sizes are minutes of pre-training on a made-up language (grammar.py) and on nove
 name in the code is the variant's name in the records and on the results page.
 """
 
+import dataclasses
 import json
 import pathlib
 from collections.abc import Callable, Iterable
@@ -137,30 +138,63 @@ def write_configs(folder: pathlib.Path) -> None:
             path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
 
 
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """A way to pre-train; all else is equal.
+
+    Attributes:
+        name: of its folder.
+        records: how the text is cut and masked: name of the folder.
+        record_flags: of create_pretraining_data.py.
+        flags: of run_pretraining.py.
+        config_end: of the name of the config.
+    """
+
+    name: str
+    records: str = "usual"
+    record_flags: str = ""
+    flags: str = ""
+    config_end: str = ""
+
+
+_NO_NSP = "--nonext_sentence_loss"
+_LTR = Way("LTR", flags=_NO_NSP, config_end="_ltr")
+# By variant of table 5 and, by its mix, of table 8.
+WAYS = {
+    "MLM + NSP": Way("MLM_+_NSP"),
+    "No NSP": Way("No_NSP", flags=_NO_NSP),
+    "No NSP, single spans": Way(
+        "No_NSP,_single_spans", "single", "--nosegment_pairs", _NO_NSP
+    ),
+    "LTR": _LTR,
+    "LTR + BiLSTM": _LTR,  # which comes on top when it is fine-tuned
+    "80/10/10": Way("MLM_+_NSP"),
+    **{
+        mix: Way(
+            mix.replace("/", "-"),
+            mix.replace("/", "-"),
+            f"--masking_mix={mix.replace('/', ',')}",
+        )
+        for mix in MIXES[1:]
+    },
+}
+
+
 def pretraining(
     corpus: commands.Corpus, variant: str, seed: int, size: str
 ) -> runs.Step:
-    """The pre-training of a variant of table 5 or, by its mix, of table 8.
-
-    The first two, and the left-to-right model, read the same records.
-    """
-    name, config = variant.replace(" ", "_").replace("/", "-"), f"{corpus.name}_{size}"
-    records, flags = corpus.records("text", seed, "usual"), ""
-    if variant.startswith("LTR"):
-        config, flags, name = f"{config}_ltr", "--nonext_sentence_loss", "LTR"
-    elif variant == "No NSP":
-        flags = "--nonext_sentence_loss"
-    elif variant == "No NSP, single spans":
-        flags = "--nonext_sentence_loss"
-        records = corpus.records("text", seed, "single", "--nosegment_pairs")
-    elif variant in MIXES[1:]:
-        mix = variant.replace("/", ",")
-        records = corpus.records("text", seed, name, f"--masking_mix={mix}")
-    elif variant in (MIXES[0], "MLM + NSP"):
-        name = "MLM_+_NSP"
-    if corpus is GRAMMAR:
-        flags += " --keep_checkpoint_max=0"  # for figure 5
-    return corpus.pretraining(f"{size}/{name}", config, seed, records, flags)
+    """The pre-training of a variant, a key of WAYS."""
+    way = WAYS[variant]
+    records = corpus.records("text", seed, way.records, way.record_flags)
+    # Of the language every checkpoint is kept, for figure 5.
+    kept = " --keep_checkpoint_max=0" if corpus is GRAMMAR else ""
+    return corpus.pretraining(
+        f"{size}/{way.name}",
+        f"{corpus.name}_{size}{way.config_end}",
+        seed,
+        records,
+        way.flags + kept,
+    )
 
 
 TABLE_5 = ("MLM + NSP", "No NSP", "No NSP, single spans", "LTR", "LTR + BiLSTM")
