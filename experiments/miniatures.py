@@ -4,19 +4,17 @@ Sizes are minutes of pre-training on a made-up language (grammar.py) and on nove
 name in the code is the variant's name in the records and on the results page.
 """
 
-import dataclasses
 import json
 import pathlib
 from collections.abc import Callable, Iterable
 
-from experiments import commands, grammar, runs
+from experiments import commands, grammar, runs, ways
 
 SEED_OF_THE_LANGUAGE = 1
 STEPS = 2000  # of pre-training on the language
 LTR = {"visibility": "left_to_right", "pooled_position": "last"}
 # Layers and hidden size; 64 units in 2 heads, 128 in 2.
 SIZES = {"L1 H64": (1, 64), "L2 H64": (2, 64), "L4 H64": (4, 64)}
-MIXES = ("80/10/10", "100/0/0", "80/0/20", "80/20/0", "0/20/80", "0/0/100")
 FEATURES = (
     *("embeddings", "second_to_last", "last"),
     *("sum_last4", "concat_last4", "sum_all"),
@@ -138,53 +136,11 @@ def write_configs(folder: pathlib.Path) -> None:
             path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
 
 
-@dataclasses.dataclass(frozen=True)
-class Way:
-    """A way to pre-train; all else is equal.
-
-    Attributes:
-        name: of its folder.
-        records: how the text is cut and masked: name of the folder.
-        record_flags: of create_pretraining_data.py.
-        flags: of run_pretraining.py.
-        config_end: of the name of the config.
-    """
-
-    name: str
-    records: str = "usual"
-    record_flags: str = ""
-    flags: str = ""
-    config_end: str = ""
-
-
-_NO_NSP = "--nonext_sentence_loss"
-_LTR = Way("LTR", flags=_NO_NSP, config_end="_ltr")
-# By variant of table 5 and, by its mix, of table 8.
-WAYS = {
-    "MLM + NSP": Way("MLM_+_NSP"),
-    "No NSP": Way("No_NSP", flags=_NO_NSP),
-    "No NSP, single spans": Way(
-        "No_NSP,_single_spans", "single", "--nosegment_pairs", _NO_NSP
-    ),
-    "LTR": _LTR,
-    "LTR + BiLSTM": _LTR,  # which comes on top when it is fine-tuned
-    "80/10/10": Way("MLM_+_NSP"),
-    **{
-        mix: Way(
-            mix.replace("/", "-"),
-            mix.replace("/", "-"),
-            f"--masking_mix={mix.replace('/', ',')}",
-        )
-        for mix in MIXES[1:]
-    },
-}
-
-
 def pretraining(
     corpus: commands.Corpus, variant: str, seed: int, size: str
 ) -> runs.Step:
-    """The pre-training of a variant, a key of WAYS."""
-    way = WAYS[variant]
+    """The pre-training of a variant, a key of ways.WAYS."""
+    way = ways.WAYS[variant]
     records = corpus.records("text", seed, way.records, way.record_flags)
     # Of the language every checkpoint is kept, for figure 5.
     kept = " --keep_checkpoint_max=0" if corpus is GRAMMAR else ""
@@ -286,7 +242,7 @@ def _table_7(experiment, fine_tuning, feature_based, model):
 def table_8(seeds: Iterable[int]) -> Iterable[runs.Run]:
     """Mixes of masking, on the language."""
     for seed in seeds:
-        for mix in MIXES:
+        for mix in ways.MIXES:
             model = pretraining(GRAMMAR, mix, seed, "L2_H64")
             weights = f"{{runs}}/{model.name}"
             for task in (TAGGING, TOPICS):

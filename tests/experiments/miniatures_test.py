@@ -6,7 +6,7 @@ import importlib
 import pytest
 from absl import flags
 
-from experiments import miniatures
+from experiments import miniatures, ways
 
 
 def runs_of(suite, seeds=(1, 2)):
@@ -48,13 +48,13 @@ def test_tables_share_their_pretrainings():
     assert names["figure_5"] < names["table_5"]
     assert len(names["table_6"] & names["table_5"]) == 2
     assert len(names["table_8"] & names["table_5"]) == 2
-    assert len(names["table_8"]) == 2 * len(miniatures.MIXES)
+    assert len(names["table_8"]) == 2 * len(ways.MIXES)
     assert names["table_7_language"] < names["table_6"]
 
 
 def test_variants_are_in_the_order_of_the_paper():
     assert miniatures.variants("table 5, novels") == list(miniatures.TABLE_5)
-    assert miniatures.variants("table 8") == list(miniatures.MIXES)
+    assert miniatures.variants("table 8") == list(ways.MIXES)
     assert miniatures.variants("table 9") == []
 
 
