@@ -237,7 +237,14 @@ def _difference(old, new):
     if isinstance(old, dict) and isinstance(new, dict):
         keys = [key for key in {*old, *new} if old.get(key) != new.get(key)]
         old, new = ({key: d.get(key) for key in sorted(keys)} for d in (old, new))
-    return f"{old!s:.200}, this run's {new!s:.200}"
+    return f"{_shown(old):.200}, this run's {_shown(new):.200}"
+
+
+def _shown(value):
+    """A value in words; what stands in no file is as it usually is."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {_shown(v)}" for k, v in value.items()) + "}"
+    return "the usual" if value is None else str(value)
 
 
 def write_results(output_dir, name, results):

@@ -73,7 +73,7 @@ def test_a_run_and_its_folder(flags, golden, tmp_path):
     again = scripts.succeed("run_ner.py", **flags, bilstm_layers=1)
     assert "freshly initialised      0" in again
     assert scripts.read_results(out / "eval_results.txt") == results
-    for layers, said in ((2, "2"), (0, "None")):
+    for layers, said in ((2, "2"), (0, "the usual")):
         sentence = scripts.refusal("run_ner.py", **flags, bilstm_layers=layers)
         assert f"its bilstm_layers is 1, this run's {said}; choose" in sentence
 

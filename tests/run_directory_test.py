@@ -117,7 +117,7 @@ def test_a_run_that_was_refused_leaves_the_folder_to_the_next(tmp_path):
     [
         ({"labels": ["a", "c"]}, ["labels", "['a', 'b']", "['a', 'c']"]),
         ({"config": {"hidden_size": 8, "vocab_size": 30}}, ["vocab_size", "20", "30"]),
-        ({"task": "mrpc"}, ["task", "None", "mrpc"]),
+        ({"task": "mrpc"}, ["task", "the usual", "mrpc"]),
     ],
 )
 def test_another_model_is_refused_and_nothing_changes(tmp_path, changed, words):
@@ -191,3 +191,17 @@ def test_what_a_folder_says_is_read(tmp_path):
     assert run_directory.read(tmp_path, "run_x") == (identity, {"seed": 1})
     with pytest.raises(ValueError, match="is of run_x, where a run of run_y is"):
         run_directory.read(tmp_path, "run_y")
+
+
+def test_what_a_folder_does_not_speak_of_is_shown_as_the_usual(tmp_path):
+    run_directory.claim(str(tmp_path), {"script": "x", "config": {"a": 1}}, {})
+    (tmp_path / "checkpoint").touch()
+    for identity, words in (
+        (
+            {"config": {"a": 1, "b": 2}},
+            "its config is {b: the usual}, this run's {b: 2}",
+        ),
+        ({"config": {"a": 1}, "more": 3}, "its more is the usual, this run's 3"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            run_directory.claim(str(tmp_path), {"script": "x", **identity}, {})
