@@ -34,6 +34,7 @@ def read_config(bert_config_file, init_checkpoint, output_dir=None):
         init_checkpoint: str or None, what training starts from.
         output_dir: str or None, folder of a run that may be finished already.
     Raises:
+        FileNotFoundError: there is no such checkpoint.
         ValueError: neither says it.
     """
     if bert_config_file:
@@ -46,6 +47,8 @@ def read_config(bert_config_file, init_checkpoint, output_dir=None):
         config = checkpoint.read_config(place)
         if config is not None:
             return config
+    if init_checkpoint:
+        checkpoint.locate(init_checkpoint)  # which says so if there is none
     raise ValueError(
         "the sizes of the model are not known: give --bert_config_file, or an "
         "--init_checkpoint with a bert_config.json or config.json beside it"

@@ -47,6 +47,8 @@ def define_flags():
 
 def check_flags():
     """Refuses what cannot be run, before anything is."""
+    if not FLAGS.suites:
+        raise ValueError(f"--suites names none of {', '.join(miniatures.SUITES)}")
     for suite in FLAGS.suites:
         if suite not in miniatures.SUITES:
             raise ValueError(
@@ -65,9 +67,9 @@ def find_seeds(suite):
     """The seeds of a suite."""
     if not FLAGS.seeds:
         return range(1, 1 + miniatures.NUM_SEEDS[suite])
-    if not all(text.isdecimal() for text in FLAGS.seeds):
+    if not all(text.isdecimal() and int(text) < 2**32 for text in FLAGS.seeds):
         raise ValueError(
-            f"--seeds must be whole numbers with commas between, got "
+            "--seeds must be whole numbers below 2^32 with commas between, got "
             f"{','.join(FLAGS.seeds)!r}"
         )
     return sorted(set(map(int, FLAGS.seeds)))

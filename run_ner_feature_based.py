@@ -112,7 +112,8 @@ def check(values):
         raise ValueError(
             "there is no encoder to take vectors from: give its --init_checkpoint"
         )
-    if values["weighted_sums"] and not feature_tagger.is_sum(values["features"]):
+    # One that is remembered is of another model, which the folder says.
+    if FLAGS.weighted_sums and not feature_tagger.is_sum(values["features"]):
         raise ValueError(
             f"--weighted_sums has no effect with --features={values['features']}, "
             "which adds nothing up; leave it out"

@@ -93,3 +93,8 @@ def test_outputs_are_reordered_by_name():
     assert reorder(weights, labels, labels)["output_bias"].tolist() == [0, 1, 2]
     moved = reorder(weights, labels, ("c", "us", "US"))
     assert moved["output_bias"].tolist() == [2, 1, 0]
+
+
+def test_weights_that_are_not_there_are_named_before_their_config(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint .*nowhere"):
+        model_files.read_config(None, str(tmp_path / "nowhere"))

@@ -19,6 +19,8 @@ RUN = "run_experiments.py"
         ({"suites": "table_5_real"}, ["table_5_real needs --data_dir"]),
         ({"suites": "table_7", "data_dir": "/x"}, ["table_7 needs --init_checkpoint"]),
         ({"suites": "table_5", "seeds": "1,x"}, ["--seeds", "'1,x'"]),
+        ({"suites": "table_5", "seeds": 2**32}, ["--seeds", "below 2^32"]),
+        ({"suites": ""}, ["--suites names none of table_5, "]),
         ({"suites": "table_5", "page": "a.html"}, ["--page", "'a.html'"]),
         (
             {"suites": "table_5_real", "data_dir": "/nowhere"},
