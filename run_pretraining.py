@@ -23,7 +23,14 @@ import run_directory
 import strategies
 import training
 import validation
-from data import batching, filesystem, left_to_right, record_reading, records
+from data import (
+    batching,
+    filesystem,
+    left_to_right,
+    manifests,
+    record_reading,
+    records,
+)
 from metrics import pretraining as pretraining_metrics
 from modeling import losses, models, optimization
 
@@ -66,6 +73,16 @@ def transform(config):
     """What makes batches for the model of the records', or None."""
     is_causal = config.visibility == "left_to_right"
     return left_to_right.next_tokens if is_causal else None
+
+
+def check_pairs(files):
+    """Refuses to learn next sentences from records that are known to hold no pairs."""
+    for path, manifest in manifests.find(files).manifest_of.items():
+        if not manifest.flags.get("segment_pairs", True):
+            raise ValueError(
+                f"{path} was built with --nosegment_pairs, so that there is no next "
+                "sentence to predict; add --nonext_sentence_loss"
+            )
 
 
 def evaluate(forward, files, spec):
@@ -112,6 +129,8 @@ def main():
         eval_files = filesystem.expand(FLAGS.eval_input_file)
     spec = records.pretraining_spec(FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
     record_reading.check({*files, *eval_files}, spec, vocab_size=config.vocab_size)
+    if FLAGS.next_sentence_loss:
+        check_pairs({*files, *eval_files})
 
     identity = {"script": "run_pretraining", "config": config.to_dict()}
     if not FLAGS.next_sentence_loss:  # folders of before do not speak of it

@@ -201,3 +201,26 @@ def test_an_untrained_model_has_the_vocabulary_for_a_perplexity(original_run, tm
     )
     results = scripts.read_results(tmp_path / "out/eval_results.txt")
     assert np.exp(results["masked_lm_loss"]) == pytest.approx(100, rel=0.05)
+
+
+def test_next_sentences_of_records_without_pairs_are_refused(golden, tmp_path):
+    scripts.succeed(
+        "create_pretraining_data.py",
+        input_file=golden / "pretraining_corpus.txt",
+        output_file=tmp_path / "a.tfrecord",
+        vocab_file=golden / "tiny_tf1/vocab.txt",
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        dupe_factor=1,
+        segment_pairs=False,
+    )
+    flags = {
+        **scripts.short_pretraining(golden),
+        "input_file": tmp_path / "a.tfrecord",
+        "num_train_steps": 1,
+        "output_dir": tmp_path / "out",
+    }
+    message = scripts.refusal("run_pretraining.py", **flags)
+    assert "a.tfrecord was built with --nosegment_pairs" in message
+    assert "add --nonext_sentence_loss" in message
+    scripts.succeed("run_pretraining.py", **flags, next_sentence_loss=False)
