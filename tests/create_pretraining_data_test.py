@@ -1,5 +1,6 @@
 """create_pretraining_data.py: what it writes, shows and refuses."""
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -554,6 +555,25 @@ def test_the_number_of_processes_does_not_show(num_workers, many_chunks, tmp_pat
     assert len(expected) == 3
 
 
+def start_up_to(step, folder, flags):
+    """A process of a build, at work in a step, whose first file is there.
+
+    Where the machine has other work, a step may pass unseen, and the build be complete:
+    then it is thrown away and made again.
+    """
+    for _ in range(20):
+        process = start(flags)
+        while process.poll() is None:
+            with contextlib.suppress(FileNotFoundError):
+                if any(step in name for name in os.listdir(folder)):
+                    return process
+            time.sleep(0.001)
+        assert process.returncode == 0
+        for path in folder.parent.glob("a*"):
+            path.unlink()
+    raise AssertionError(f"{step} was never seen")
+
+
 @pytest.mark.parametrize(("num_workers", "seed"), [(1, 0), (2, 1), (2, 2)])
 def test_a_killed_build_goes_on(num_workers, seed, many_chunks, tmp_path):
     """Killed in every step; with three outputs, there are joins to be killed in."""
@@ -562,12 +582,7 @@ def test_a_killed_build_goes_on(num_workers, seed, many_chunks, tmp_path):
     folder = tmp_path / ".a.build"
     rng = random.Random(seed)
     for step in ("chunk-", "part-", "shard-"):
-        process = start(flags)
-        while not (
-            folder.exists() and any(step in name for name in os.listdir(folder))
-        ):
-            assert process.poll() is None
-            time.sleep(0.005)
+        process = start_up_to(step, folder, flags)
         time.sleep(rng.random() * {"chunk-": 0.3, "part-": 0.5, "shard-": 0.02}[step])
         kill(process)
     scripts.succeed(SCRIPT, **flags)
