@@ -123,18 +123,31 @@ class SelfAttention(keras.layers.Layer):
         for layer in (self.query, self.key, self.value):
             layer.build(input_shape)
 
-    def _project(self, x, training):
-        """Q, K and V, each [B, N, F, S]; in one product, which is faster than three."""
+    def _project(self, x):
+        """Q, K and V, each [B, N, F, S]."""
+        batch, length, _ = layers.dims(x)
+        shape = [batch, length, self.num_heads, self.head_size]
+        return [
+            tf.transpose(tf.reshape(part(x), shape), [0, 2, 1, 3])
+            for part in (self.query, self.key, self.value)
+        ]
+
+    def _project_in_training(self, x):
+        """The same in one product, whose gradient takes less than that of three.
+
+        Without a gradient three are faster, as the weights are not put together.
+        """
         parts = (self.query, self.key, self.value)
         kernel = tf.concat([tf.convert_to_tensor(p.kernel) for p in parts], axis=1)
         bias = tf.concat([tf.convert_to_tensor(p.bias) for p in parts], axis=0)
         batch, length, _ = layers.dims(x)
-        y = layers.linear(x, kernel, bias, training)
+        y = layers.linear(x, kernel, bias, training=True)
         y = tf.reshape(y, [batch, length, 3, self.num_heads, self.head_size])
         return tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))
 
     def call(self, hidden_states, bias, training=False):
-        query, key, value = self._project(hidden_states, training)
+        project = self._project_in_training if training else self._project
+        query, key, value = project(hidden_states)
         attention_probs = probabilities(query, key, bias)
         if training:
             # The shape of attention_probs, which this must not cause to be computed.
