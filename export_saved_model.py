@@ -45,11 +45,19 @@ def define_flags():
     flags.DEFINE_enum(
         "head",
         None,
-        ["sentence_vectors", "masked_words"],
+        list(HEADS),
         "With --init_checkpoint: a vector for each text, or words for each [MASK].",
     )
     common_flags.define_model()
     common_flags.define_text()
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        ["float32", "bfloat16"],
+        "What the export computes in. With bfloat16 matrices have half the size, and "
+        "CPUs that have AVX512_BF16 or AMX, and GPUs, answer large batches faster; the "
+        "model card says how far it is from float32.",
+    )
     flags.DEFINE_integer("max_seq_length", 128, "Tokens of a text; more are cut.", 3)
     flags.DEFINE_string(
         "layers",
@@ -86,26 +94,32 @@ def export_head():
     vocab_file = model_files.find_vocab(FLAGS.vocab_file, FLAGS.init_checkpoint)
     model_files.check(config, FLAGS.max_seq_length, vocab_file)
     text = (vocab_file, FLAGS.do_lower_case, FLAGS.max_seq_length)
-    names = ["head", "do_lower_case", "max_seq_length"]
-    if FLAGS.head == "sentence_vectors":
-        pooling.check(config, FLAGS.pooling)
-        layers = command_line.parse_layers(FLAGS.layers, config.num_hidden_layers)
-        pool = sentence_vectors.pooled(layers, FLAGS.pooling, FLAGS.normalize)
-        model = models.BertModel(config)
-        inference.load(model, FLAGS.init_checkpoint)
-        server = sentence_vectors.SentenceVectors(model, *text, pool)
-        names += ["layers", "pooling", "normalize"]
-    else:
-        server = masked_words.MaskedWords(masked_lm(config), *text, FLAGS.top_k)
-        names += ["top_k"]
+    make_server, own_flags = HEADS[FLAGS.head]
+
+    def make(precision):
+        with inference.models_in(precision):
+            return make_server(config, text)
+
     about = {"init_checkpoint": model_card.short_path(FLAGS.init_checkpoint)}
+    names = ("head", "do_lower_case", "max_seq_length", "precision", *own_flags)
     about |= {name: FLAGS[name].value for name in names}
     about = {"Model": about, "Sizes": config.to_dict()}
-    exporting.write(server, FLAGS.export_dir, about, FLAGS.formats)
+    server, narrow = exporting.make_servers(make, FLAGS.precision)
+    exporting.write(server, FLAGS.export_dir, about, FLAGS.formats, narrow=narrow)
 
 
-def masked_lm(config):
-    """The masked language model of --init_checkpoint."""
+def vectors_server(config, text):
+    """The Server of sentence vectors; text are the arguments of all servers."""
+    pooling.check(config, FLAGS.pooling)
+    layers = command_line.parse_layers(FLAGS.layers, config.num_hidden_layers)
+    pool = sentence_vectors.pooled(layers, FLAGS.pooling, FLAGS.normalize)
+    model = models.BertModel(config)
+    inference.load(model, FLAGS.init_checkpoint)
+    return sentence_vectors.SentenceVectors(model, *text, pool)
+
+
+def words_server(config, text):
+    """The Server of masked words."""
     language_model.check_fills_masks(config)
     if FLAGS.top_k > config.vocab_size:
         raise ValueError(
@@ -120,7 +134,14 @@ def masked_lm(config):
             f"{FLAGS.init_checkpoint} is no masked language model: {', '.join(fresh)} "
             "not in it; give the checkpoint of a pre-training"
         )
-    return model
+    return masked_words.MaskedWords(model, *text, FLAGS.top_k)
+
+
+# By --head: what makes the server, and the flags that are about it alone.
+HEADS = {
+    "sentence_vectors": (vectors_server, ("layers", "pooling", "normalize")),
+    "masked_words": (words_server, ("top_k",)),
+}
 
 
 def main():
@@ -135,8 +156,15 @@ def main():
             "--head is for --init_checkpoint, which needs it: "
             "--head=sentence_vectors or --head=masked_words"
         )
+    if FLAGS.formats and FLAGS.precision != "float32":
+        raise ValueError(
+            f"--formats are made of the model in float32; leave them out, or "
+            f"--precision={FLAGS.precision}"
+        )
     if FLAGS.model_dir:
-        exporting.export(FLAGS.model_dir, FLAGS.export_dir, FLAGS.formats)
+        exporting.export(
+            FLAGS.model_dir, FLAGS.export_dir, FLAGS.formats, FLAGS.precision
+        )
     else:
         export_head()
 

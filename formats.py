@@ -124,7 +124,7 @@ def write(server, version, names, head, tolerance):
     folder = pathlib.Path(version) / FOLDER
     folder.mkdir()
     model = ids_model.IdsModel(server)
-    samples = [(batch, server.numbers(batch)) for batch in server.samples()]
+    samples = _samples(server)
     for name in sorted(names, key=NAMES.index):
         if name in RUNTIMES:
             path = folder / RUNTIMES[name].file
@@ -141,6 +141,20 @@ def write(server, version, names, head, tolerance):
     filesystem.write_json(str(folder / RESULTS_FILE), results)
     logging.info("other formats, of ids:\n%s", table(results))
     return results
+
+
+def _samples(server):
+    """Batches, and what a server's model gives for them."""
+    return [(batch, server.numbers(batch)) for batch in server.samples()]
+
+
+def measure(server, other):
+    """How far another server's model is from a server's, in words."""
+
+    def run(batch):
+        return {name: tensor.numpy() for name, tensor in other.numbers(batch).items()}
+
+    return _in_words(_cells(compare(run, _samples(server))))
 
 
 def compare(run, samples):
@@ -236,16 +250,19 @@ def describe(results):
     """The results of `write` for a model card: dict of name → str."""
     texts = {}
     for name, result in results.items():
-        cells = zip(_HEADS, _cells(result), strict=True)
-        parts = [f"{head} {cell}" for head, cell in cells if cell]
-        texts[name] = ", ".join([result["path"], *parts])
+        texts[name] = f"{result['path']}, {_in_words(_cells(result))}"
     return texts
+
+
+def _in_words(cells):
+    parts = zip(_HEADS, cells, strict=True)
+    return ", ".join(f"{head} {cell}" for head, cell in parts if cell)
 
 
 def _cells(result):
     """What stands under _HEADS; "" for what there is not."""
     return (
-        f"{result['bytes']:,}",
+        f"{result['bytes']:,}" if "bytes" in result else "",
         f"{result['largest_difference']:.2g}",
         *(
             f"{result[key]:.2%}" if key in result else ""

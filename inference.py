@@ -19,10 +19,15 @@ INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 @contextlib.contextmanager
-def float32_models():
-    """Models made in it compute in float32, whatever --precision the training had."""
+def models_in(precision):
+    """Models made in it compute so, whatever --precision the training had.
+
+    Args:
+        precision: str, "float32", or "bfloat16": matrices are kept in that too, for
+            inference only.
+    """
     policy = keras.config.dtype_policy()
-    keras.config.set_dtype_policy("float32")
+    keras.config.set_dtype_policy(precision)
     try:
         yield
     finally:

@@ -267,7 +267,7 @@ def load(
     length = max_seq_length or config.max_position_embeddings
     model_files.check(config, length, vocab_file)
     tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
-    with inference.float32_models():
+    with inference.models_in("float32"):
         model = models.BertForPretraining(config)
     absent = inference.load(model, model_path).fresh
     run = model_files.find(None, model_files.folder_of(model_path), "model.json")

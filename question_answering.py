@@ -83,17 +83,18 @@ def _sequence(window):
     return ids, segments + [1] * (len(ids) - len(segments))
 
 
-def load(model_dir, threshold=None):
+def load(model_dir, threshold=None, precision="float32"):
     """The Predictor of an output folder of run_squad.py, with the run's settings.
 
     Args:
         model_dir: str.
         threshold: float, of no answer; default: the one that was found, or else the
             one that the run was given.
+        precision: str, of the model, see `inference.models_in`.
     Raises:
         ValueError: the folder is not one of run_squad.py, or holds no weights.
     """
-    run = runs.read(model_dir, "run_squad")
+    run = runs.read(model_dir, "run_squad", precision)
     model, step = run.load(models.BertForQuestionAnswering)
     settings = run.settings
     if threshold is None:

@@ -19,11 +19,13 @@ class Run:
         identity: dict, what makes the model what it is: config, do_lower_case and what
             else the script gives, such as labels.
         settings: dict of flag name → value, how it was trained.
+        precision: str, of the models that `load` gives, see `inference.models_in`.
     """
 
     model_dir: str
     identity: dict
     settings: dict
+    precision: str = "float32"
 
     @property
     def config(self):
@@ -54,7 +56,6 @@ class Run:
         """The tokenization.FullTokenizer of the model."""
         return tokenization.FullTokenizer(self.vocab_file, self.do_lower_case)
 
-    @inference.float32_models()
     def load(self, model_class, *args):
         """The trained model.
 
@@ -71,18 +72,20 @@ class Run:
         trained = self.settings.get("do_train")
         initial = None if trained else self.settings["init_checkpoint"]
         make_encoder = encoders.find(self.identity.get("bilstm_layers", 0))
-        model = model_class(self.config, *args, make_encoder=make_encoder)
+        with inference.models_in(self.precision):
+            model = model_class(self.config, *args, make_encoder=make_encoder)
         step = inference.load_trained(model, self.model_dir, initial, complete=True)
         return model, step
 
 
-def read(model_dir, script):
+def read(model_dir, script, precision="float32"):
     """The Run in a folder.
 
     Args:
         model_dir: str.
         script: str, the script whose run it must be, such as "run_classifier".
+        precision: str, of the models that it gives.
     Raises:
         ValueError: it is not the folder of a run of that script.
     """
-    return Run(str(model_dir), *run_directory.read(model_dir, script))
+    return Run(str(model_dir), *run_directory.read(model_dir, script), precision)

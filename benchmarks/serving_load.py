@@ -4,10 +4,11 @@
 
 Each client sends requests of texts of very different lengths, and now and then one that
 is malformed, over a connection that it keeps. All take turns with a fixed number of
-requests, with and without batching. Every answer is compared with the SavedModel called
-directly, text by text, by TensorFlow in this process; one that differs by more than
-1e-5 counts as wrong. Memory is the server's resident set when it has warmed up on a
-tenth of the requests, and at the end.
+requests, once for each --server: without batching, with it, and with a run a core of
+one thread. Every answer is compared with the SavedModel called directly, text by text,
+by TensorFlow in this process; one that differs by more than 1e-5 counts as wrong.
+Memory is the server's resident set when it has warmed up on a tenth of the requests,
+and at the end.
 """
 
 import concurrent.futures
@@ -77,7 +78,15 @@ def define_flags() -> None:
         "export_dir", None, "SavedModel, or folder of its versions.", required=True
     )
     flags.DEFINE_string("input_file", str(ROOT / "sample_data/corpus.txt"), "Texts.")
-    flags.DEFINE_list("max_batch_sizes", ["1", "32"], "Of serve.py, one run each.")
+    flags.DEFINE_multi_string(
+        "server",
+        [
+            "--max_batch_size=1",
+            "--max_batch_size=32",
+            "--num_threads=2 --tensorflow_intra_op_parallelism=1",
+        ],
+        "Flags of serve.py, separated by spaces; may be repeated, one run each.",
+    )
     flags.DEFINE_integer("num_clients", 8, "At the same time.", 1)
     flags.DEFINE_integer("num_requests", 4000, "Of all clients, for each run.", 10)
     flags.DEFINE_integer("num_rows", 200, "Different ones.", 1)
@@ -133,10 +142,10 @@ def is_close(got: object, expected: object) -> bool:
 
 
 @contextlib.contextmanager
-def serving(export_dir: str, max_batch_size: int):
+def serving(export_dir: str, more: list[str]):
     """Runs serve.py on free ports; gives the port of REST. It has to end well."""
     command = [sys.executable, str(ROOT / "serve.py"), f"--model=m={export_dir}"]
-    command += ["--rest_port=0", "--grpc_port=0", f"--max_batch_size={max_batch_size}"]
+    command += ["--rest_port=0", "--grpc_port=0", *more]
     # common_flags has set it here; the server would think that a person did.
     env = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
     with subprocess.Popen(
@@ -244,13 +253,13 @@ def main() -> None:
     lines = [line for line in lines if line.strip()]
     rows = make_rows(path, lines, FLAGS.num_rows, random.Random(FLAGS.seed))
     traffic = Traffic(FLAGS.num_clients, FLAGS.max_items, FLAGS.malformed)
-    for place, size in enumerate(map(int, FLAGS.max_batch_sizes)):
-        with serving(FLAGS.export_dir, size) as port:
+    for place, server_flags in enumerate(FLAGS.server):
+        with serving(FLAGS.export_dir, server_flags.split()) as port:
             found = measure(port, rows, traffic, FLAGS.num_requests, FLAGS.seed)
         if not place:
-            print("| `--max_batch_size` |", " | ".join(found), "|")
+            print("| serve.py |", " | ".join(found), "|")
             print("| ---" * (len(found) + 1), "|")
-        print(f"| {size} |", " | ".join(map(str, found.values())), "|")
+        print(f"| `{server_flags}` |", " | ".join(map(str, found.values())), "|")
 
 
 if __name__ == "__main__":

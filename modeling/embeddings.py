@@ -36,8 +36,9 @@ class BertEmbeddings(keras.layers.Layer):
                 name=name,
                 shape=(rows, config.hidden_size),
                 initializer=layers.initializer(config.initializer_range),
-                # Rows that occur often are added up in float32, whatever is computed
-                # in, and only the rows that occur are converted.
+                # Under any policy: rows that occur often are added up in float32, and
+                # only the rows that occur are converted.
+                dtype="float32",
                 autocast=False,
             )
 

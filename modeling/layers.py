@@ -189,13 +189,10 @@ class LayerNorm(keras.layers.Layer):
         self.epsilon = epsilon
 
     def build(self, input_shape):
-        size = input_shape[-1:]
-        self.gamma = self.add_weight(
-            name="gamma", shape=size, initializer="ones", autocast=False
-        )
-        self.beta = self.add_weight(
-            name="beta", shape=size, initializer="zeros", autocast=False
-        )
+        # In float32 under any policy.
+        options = {"shape": input_shape[-1:], "dtype": "float32", "autocast": False}
+        self.gamma = self.add_weight(name="gamma", initializer="ones", **options)
+        self.beta = self.add_weight(name="beta", initializer="zeros", **options)
 
     def call(self, x, training=False):
         gamma, beta = (tf.convert_to_tensor(w) for w in (self.gamma, self.beta))

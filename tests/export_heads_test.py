@@ -55,6 +55,7 @@ def test_tags_of_wnut17(golden, shared, config, tmp_path):
     flags = exports.write_run(out, golden, model)
     classification.write_labels(str(out / "labels.json"), labels)
     shown = scripts.succeed("run_ner.py", **flags, test_file=path, max_seq_length=20)
+    exports.check_narrow(tmp_path, model_dir=out)
     names = "hugging_face, ids, model_garden, serving_default, text"
     assert f"signatures {names};" in shown
 
@@ -117,6 +118,7 @@ def test_choices_of_codah(golden, shared, config, tmp_path):
         max_seq_length=40,
         export_dir=tmp_path / "versions",
     )
+    exports.check_narrow(tmp_path, model_dir=out)
     with open(folder / name, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     with open(out / "predictions.tsv", encoding="utf-8", newline="") as file:

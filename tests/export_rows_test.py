@@ -118,6 +118,7 @@ def test_answers_of_xquad(golden, shared, config, tmp_path):
     questions = [example.question_text for example in examples]
     contexts = [example.paragraph.text for example in examples]
     only_known_ops(out / "export/1")
+    exports.check_narrow(tmp_path, model_dir=out)
     request = ("serving_default", {"question": questions, "context": contexts})
     (found,) = exports.ask(out / "export/1", [request], tmp_path)
     # The script reads batches that are padded alike, the others each by itself.
@@ -152,6 +153,7 @@ def test_vectors_of_sentences(tiny, lines, tmp_path):
     expected = np.load(tmp_path / "vectors.npy")
     assert len(expected) == len(lines) == 800
     flags |= {"head": "sentence_vectors", "pooling": "max"}
+    exports.check_narrow(tmp_path, **flags)
     for normalize in (False, True):
         export = tmp_path / str(normalize)
         scripts.succeed(
@@ -173,14 +175,11 @@ def mask(line, rng):
 def test_words_for_masks(tiny, config, lines, tmp_path):
     rng = random.Random(0)
     texts = [mask(line, rng) for line in lines]
-    scripts.succeed(
-        "export_saved_model.py",
-        init_checkpoint=tiny,
-        head="masked_words",
-        top_k=3,
-        max_seq_length=32,
-        export_dir=tmp_path / "words",
-    )
+    flags = {"init_checkpoint": tiny, "head": "masked_words", "max_seq_length": 32}
+    flags["top_k"] = 3
+    exports.check_narrow(tmp_path, **flags)
+    export = tmp_path / "words"
+    scripts.succeed("export_saved_model.py", **flags, export_dir=export)
     only_known_ops(tmp_path / "words/1")
     request = ("serving_default", {"text": texts})
     (found,) = exports.ask(tmp_path / "words/1", [request], tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import exporting
-from data import classification, features, glue, tokenization
+from data import batching, classification, features, glue, records, tokenization
 from modeling import checkpoint, models
 from modeling import config as config_lib
 from tests import exports, scripts
@@ -114,8 +115,6 @@ def test_the_graph_holds_the_model_once_and_known_ops_only(export):
 
 
 def test_ids_give_the_originals_logits(golden, export, tmp_path):
-    from data import batching, records
-
     original = golden / "tiny_tf1_runs/classifier_mrpc"
     arrays = batching.read_all(
         [str(original / "eval.tf_record")], records.classifier_spec(48)
@@ -136,6 +135,48 @@ def test_ids_give_the_originals_logits(golden, export, tmp_path):
     for answer in ask(export, requests, tmp_path):
         rows = len(answer["logits"])
         np.testing.assert_allclose(answer["logits"], expected[:rows], atol=2e-5)
+
+
+def read_weights(folder):
+    """Arrays of a checkpoint of TensorFlow."""
+    reader = tf.train.load_checkpoint(str(folder))
+    return [reader.get_tensor(name) for name in reader.get_variable_to_shape_map()]
+
+
+def test_bfloat16_halves_the_matrices_and_keeps_the_logits(golden, run, tmp_path):
+    scripts.succeed(
+        "export_saved_model.py",
+        model_dir=run,
+        export_dir=tmp_path / "e",
+        precision="bfloat16",
+    )
+    narrow = tmp_path / "e/1"
+    reader = tf.train.load_checkpoint(str(narrow / "variables/variables"))
+    narrow_ones = [
+        reader.get_tensor(name)
+        for name, dtype in reader.get_variable_to_dtype_map().items()
+        if dtype == tf.bfloat16
+    ]
+    matrices = [array for array in narrow_ones if array.ndim == 2]
+    assert len(matrices) == 2 * 6 + 1  # of two layers, and the pooler
+    weights = [array.astype(matrices[0].dtype) for array in read_weights(run)]
+    for array in narrow_ones:
+        same = [w for w in weights if w.shape == array.shape and (w == array).all()]
+        assert same
+
+    original = golden / "tiny_tf1_runs/classifier_mrpc"
+    arrays = batching.read_all(
+        [str(original / "eval.tf_record")], records.classifier_spec(48)
+    )
+    names = ("input_ids", "input_mask", "segment_ids")
+    ids = {name: arrays[name][:10].tolist() for name in names}
+    (answer,) = ask(narrow, [("ids", ids)], tmp_path)
+    expected = np.load(original / "expected_eval.npz")["logits"]
+    # A sum of some hundred terms, each rounded to 8 bits.
+    difference = np.abs(np.array(answer["logits"]) - expected).max()
+    assert 1e-5 < difference < 2**-5, difference
+    card = (narrow / "model_card.md").read_text()
+    assert re.search(r"from the model in float32 \| difference .* agreement", card)
 
 
 def export_of(folder, config, **identity):

@@ -10,6 +10,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from modeling import checkpoint
 from serving import saved_model
+from tests import scripts
 
 CLIENT = """
 import json, sys
@@ -58,6 +59,13 @@ def write_run(out, golden, model):
         "do_predict": True,
         "do_export": True,
     }
+
+
+def check_narrow(folder, **flags):
+    """Exports in bfloat16 too, which is compared with float32 by the exporter."""
+    flags |= {"export_dir": folder / "narrow", "precision": "bfloat16"}
+    shown = scripts.succeed("export_saved_model.py", **flags)
+    assert "from the model in float32: difference" in shown
 
 
 def write_vocab(folder, size):
