@@ -3,6 +3,7 @@
 Without TensorFlow, for the scripts that do without it.
 """
 
+import errno
 import math
 import os
 import sys
@@ -84,10 +85,20 @@ def is_users(error):
     return isinstance(error, kinds)
 
 
+# What to do about what the system says, where its words do not tell.
+_HINTS = {
+    errno.EEXIST: "; a folder is needed there: name another, or move the file",
+    errno.ENOTDIR: "; a part of this path is a file: name another folder",
+    errno.EISDIR: "; a file is needed there: name one",
+    errno.ENOSPC: "; make room and repeat the command",
+}
+
+
 def sentence(error):
     """What an exception says, on one line."""
     if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
+        hint = _HINTS.get(error.errno, "")
+        return f"{error.filename}: {error.strerror}{hint}"
     text = getattr(error, "message", error)  # TensorFlow's have one without the stack
     if isinstance(error, OverflowError):
         text = f"a number is too large to compute with; give smaller ones ({text})"

@@ -53,7 +53,7 @@ class Settings:
         if len(mix) != 3 or min(mix) < 0 or not abs(sum(mix) - 100) <= 1e-6:
             raise ValueError(
                 "masking_mix must be three percentages that add up to 100, got "
-                f"{', '.join(f'{share:g}' for share in mix)}"
+                f"{', '.join(f'{share:g}' for share in mix) or 'none'}"
             )
         if self.scheme.max_predictions_per_seq < 1:
             raise ValueError(

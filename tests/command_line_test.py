@@ -1,6 +1,7 @@
 """What scripts have in common: what they will not do or write."""
 
 import os
+import pathlib
 import re
 import subprocess
 
@@ -15,6 +16,21 @@ def test_no_action_is_refused():
     with pytest.raises(ValueError, match="^nothing to do: give --do_train or --do_eva"):
         command_line.check_actions(values)
     command_line.check_actions(values | {"do_eval": True})
+
+
+def test_what_the_system_says_comes_with_what_to_do(tmp_path):
+    (tmp_path / "file").write_text("")
+    full = pathlib.Path("/dev/full")
+    for act, words in (
+        (lambda: os.makedirs(tmp_path / "file", exist_ok=True), "name another, or mov"),
+        (lambda: os.makedirs(tmp_path / "file/b"), "a part of this path is a file"),
+        (lambda: tmp_path.write_bytes(b""), "a file is needed there"),
+        (lambda: full.write_bytes(b"a"), "make room and repeat"),
+    ):
+        with pytest.raises(OSError) as error:
+            act()
+        error.value.filename = error.value.filename or "f"
+        assert words in command_line.sentence(error.value)
 
 
 @pytest.fixture
