@@ -99,7 +99,7 @@ def _chooser(model_dir, precision):
     )
 
 
-# By the script that made the folder: function of the folder, giving the server.
+# By the script that made the folder: function of it and a precision, giving the server.
 SERVERS = {
     "run_classifier": _classifier,
     "run_ner": _tagger,
@@ -216,7 +216,7 @@ def _compare(server, narrow, signatures):
     found = np.array(list((narrow or server).differences(signatures)))
     tolerance = TOLERANCE
     if narrow:
-        # Where scores tie, another answer is as good. A wrong one has another score.
+        # Where scores tie, another answer is as good; a wrong one has another score.
         found, tolerance = found[~np.isinf(found)], NARROW_TOLERANCE
     worst = np.max(found)
     if not worst <= tolerance:  # nor if it is NaN

@@ -18,10 +18,10 @@ from serving import ids_model, parity
 FOLDER = "formats"  # in that of a version
 RESULTS_FILE = "formats.json"
 
-# Of int8: the largest difference, in parts of the largest logit. What 8 bits do depends
-# on the weights, with logits off by 1 to 5 % of the largest, and only the user's data
-# can say whether that matters. A file beyond this limit is not coarse but broken.
-INT8_LIMIT = 0.25
+# Of few bits: the largest difference, in parts of the largest logit. What 8 bits do
+# depends on the weights, with logits off by 1 to 5 % of the largest, and only the user's
+# data can say whether that matters. What is beyond this limit is not coarse but broken.
+COARSE_LIMIT = 0.25
 
 _HEADS = ("bytes", "difference", "of largest", "agreement")
 _PACKAGES = ("onnx", "onnxruntime", "tf2onnx")
@@ -149,12 +149,22 @@ def _samples(server):
 
 
 def measure(server, other):
-    """How far another server's model is from a server's, in words."""
+    """How far another server's model, of less precision, is from a server's, in words.
+
+    Raises:
+        ValueError: it is too far.
+    """
 
     def run(batch):
         return {name: tensor.numpy() for name, tensor in other.numbers(batch).items()}
 
-    return _in_words(_cells(compare(run, _samples(server))))
+    measured = compare(run, _samples(server))
+    if not measured["share_of_largest"] <= COARSE_LIMIT:
+        raise ValueError(
+            f"it is off by {measured['share_of_largest']:.3g} of the largest logit of "
+            f"the model in float32, at most {COARSE_LIMIT:g} is allowed"
+        )
+    return _in_words(_cells(measured))
 
 
 def compare(run, samples):
@@ -203,7 +213,7 @@ def _refuse(name, measured, tolerance):
     """Raises ValueError if a difference is too large, or not a number."""
     key, limit, unit = "largest_difference", tolerance, "in a logit"
     if name.endswith("int8"):
-        key, limit, unit = "share_of_largest", INT8_LIMIT, "of the largest logit"
+        key, limit, unit = "share_of_largest", COARSE_LIMIT, "of the largest logit"
     if not measured[key] <= limit:
         raise ValueError(
             f"{name} differs from the model by {measured[key]:.3g} {unit}, at most "

@@ -1,6 +1,7 @@
 """Which folders are exported, what is written, and that a difference stops it."""
 
 import os
+import pathlib
 import sys
 
 import pytest
@@ -68,3 +69,34 @@ def test_without_the_package_there_is_no_warm_up(tmp_path, monkeypatch):
     path = exporting.write(Server([0.0]), tmp_path / "out", {})
     assert not os.path.exists(f"{path}/assets.extra")
     assert os.path.exists(f"{path}/model_card.md")
+
+
+class Narrow(Server):
+    """One whose model is off by a share of the largest logit of another's."""
+
+    def __init__(self, found, error=0.0):
+        super().__init__(found)
+        self.error = error
+
+    def samples(self):
+        yield {"x": tf.constant([1.0])}
+
+    def numbers(self, batch):
+        return {"logits": batch["x"] * [[2.0 + 2 * self.error, 1.0]]}
+
+
+def test_less_precision_is_compared_with_more(tmp_path):
+    exact, out = Narrow([0.0]), tmp_path / "out"
+    for narrow, words in (
+        (Narrow([0.3]), r"differs from the model by 0\.3 in a logit, at most 0\.25"),
+        (Narrow([float("nan")]), "differs from the model by nan"),
+        (Narrow([0.0], 0.3), r"off by 0\.3 of the largest logit .* nothing was writt"),
+        (Narrow([0.0], float("inf")), "off by inf"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            exporting.write(exact, out, {}, narrow=narrow)
+        assert os.listdir(out) == []
+    # Another answer whose score is as good is no difference.
+    path = exporting.write(exact, out, {}, narrow=Narrow([0.01, float("inf")], -0.1))
+    card = pathlib.Path(path, "model_card.md").read_text("utf-8")
+    assert "| difference 0.1, of largest 10.00%, agreement 100.00% |" in card
