@@ -19,8 +19,8 @@ FOLDER = "formats"  # in that of a version
 RESULTS_FILE = "formats.json"
 
 # Of few bits: the largest difference, in parts of the largest logit. What 8 bits do
-# depends on the weights, with logits off by 1 to 5 % of the largest, and only the user's
-# data can say whether that matters. What is beyond this limit is not coarse but broken.
+# depends on the weights, with logits off by 1 to 5 % of the largest, and only the
+# user's data can say whether that matters. What is beyond this is broken, not coarse.
 COARSE_LIMIT = 0.25
 
 _HEADS = ("bytes", "difference", "of largest", "agreement")
