@@ -9,7 +9,6 @@ import fcntl
 import io
 import json
 import os
-import pathlib
 
 from absl import logging
 
@@ -63,13 +62,9 @@ def write_text(path, text):
     """
     if not is_first():
         return
-    temporary = f"{path}.tmp"
     try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        filesystem.write_text(str(path), text)
     except OSError as error:
-        pathlib.Path(temporary).unlink(missing_ok=True)
         raise OSError(f"{path} could not be written: {error.strerror}") from None
 
 

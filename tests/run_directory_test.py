@@ -72,7 +72,7 @@ def test_a_damaged_file_is_named(tmp_path, name, text, message):
 def test_a_full_disk_is_said_of_the_file(tmp_path):
     path = tmp_path / "results.txt"
     path.write_text("before")
-    (tmp_path / "results.txt.tmp").symlink_to("/dev/full")
+    (tmp_path / f".results.txt.tmp-{os.getpid()}").symlink_to("/dev/full")
     with pytest.raises(OSError, match=r"results\.txt could not be written: No space"):
         run_directory.write_text(str(path), "after")
     assert path.read_text() == "before"
