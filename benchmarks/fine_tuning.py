@@ -62,10 +62,10 @@ class Task:
     results: str = "eval_results.json"
 
 
-def classifier(name: str, folder: str, flags_: str) -> str:
+def classifier(name: str, folder: str, flags_: str, rate: str = "5e-5") -> str:
     return (
         f"run_classifier.py --task_name={name} --data_dir={folder} --do_train "
-        f"--do_eval --eval_batch_size=32 --learning_rate=5e-5 {flags_}"
+        f"--do_eval --eval_batch_size=32 --learning_rate={rate} {flags_}"
     )
 
 
@@ -105,7 +105,9 @@ TASKS = {
     ),
     "sts-b": Task(
         "STS-B",
-        classifier("sts-b", "{data}/glue/STS-B", "--num_train_epochs=1" + FAST),
+        classifier(
+            "sts-b", "{data}/glue/STS-B", "--num_train_epochs=3" + FAST, rate="1e-4"
+        ),
         {"Pearson": "eval_pearson", "Spearman": "eval_spearmanr"},
     ),
     "mrpc": Task(
