@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 import model_files
 from data import features, tables
-from modeling import checkpoint
+from modeling import checkpoint, checkpoint_state
 
 BEST = "best"  # folder of the best checkpoint within the run's
 VALIDATION_FILE = "validation.jsonl"  # scores of held-out data, a line a step
@@ -85,8 +85,8 @@ def find_trained(output_dir, init_checkpoint=None):
     Raises:
         ValueError: there is none of them.
     """
-    best = checkpoint.latest(os.path.join(output_dir, BEST))
-    latest = checkpoint.latest(output_dir)
+    best = checkpoint_state.latest(os.path.join(output_dir, BEST))
+    latest = checkpoint_state.latest(output_dir)
     if best and latest:
         step = checkpoint.global_step(latest)
         compared = max(

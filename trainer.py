@@ -16,7 +16,14 @@ from absl import logging
 import inference
 import run_directory
 import strategies
-from modeling import checkpoint, dropout, layers, loss_scaling, optimization
+from modeling import (
+    checkpoint,
+    checkpoint_state,
+    dropout,
+    layers,
+    loss_scaling,
+    optimization,
+)
 
 KEEP_CHECKPOINT_MAX = 5  # as in the original
 
@@ -205,7 +212,7 @@ class Trainer:
         Raises:
             ValueError: the checkpoint is of another model or optimizer.
         """
-        prefix = checkpoint.latest(output_dir)
+        prefix = checkpoint_state.latest(output_dir)
         if prefix is None:
             return False
         values = checkpoint.read(prefix, with_slots=True)
@@ -232,9 +239,9 @@ class Trainer:
         Raises:
             ValueError: the checkpoint does not fit, or workers found different ones.
         """
-        if self.restore(output_dir):
-            if init_checkpoint:
-                logging.info("--init_checkpoint=%s is not used", init_checkpoint)
+        self.restore(output_dir)
+        if init_checkpoint and self.step:
+            logging.info("--init_checkpoint=%s is not used", init_checkpoint)
         elif init_checkpoint:
             inference.load(
                 self.model, init_checkpoint, skip_mismatched_heads, output_dir

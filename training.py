@@ -222,14 +222,9 @@ def train(trainer, batches, plan, output_dir, validation=None):
             "there is not one update to do: fewer examples than --train_batch_size, or "
             "--num_train_epochs too small"
         )
-    if checkpoint.latest(output_dir) is None:
+    if not step:
         trainer.save(output_dir)
-    elif (
-        step
-        and plan.saves_after(step)
-        and validation
-        and validation.after_checkpoint(trainer)
-    ):
+    elif plan.saves_after(step) and validation and validation.after_checkpoint(trainer):
         return
     if step >= target:
         logging.info(

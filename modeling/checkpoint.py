@@ -7,57 +7,29 @@ dict" is {TF1 name: np.ndarray}. A variable of ours has the path "<model>/<TF1 n
 import contextlib
 import dataclasses
 import glob
-import json
 import os
-import pathlib
 import re
 
 import tensorflow as tf
 
+from modeling import (
+    checkpoint_state,
+    huggingface,
+    huggingface_config,
+    weight_shapes,
+)
 from modeling import config as config_lib
-from modeling import huggingface, huggingface_config, weight_shapes
 
 # What training adds to a checkpoint, besides the weights.
 _SLOT = re.compile(r"(.*/(adam|lamb)_[mv]|global_step|loss_scale(/good_steps)?)$")
-_PARTIAL = ".partial-"
-
-
-def latest(folder):
-    """The newest TF1 checkpoint of a folder, or None.
-
-    Args:
-        folder: str, with a `checkpoint` state file.
-    Returns:
-        str, prefix.
-    Raises:
-        FileNotFoundError: the state file names a checkpoint that is not there.
-        ValueError: the state file cannot be read.
-    """
-    try:
-        state = tf.train.get_checkpoint_state(folder)
-    except ValueError:  # an empty one
-        state = None
-    if state is None:
-        if os.path.exists(os.path.join(folder, "checkpoint")):
-            raise ValueError(
-                f"{folder}/checkpoint cannot be read; remove it to name the newest "
-                "checkpoint by hand, or bring it back"
-            )
-        return None
-    # Only the name counts, so that a run may be moved to another place.
-    prefix = os.path.join(folder, os.path.basename(state.model_checkpoint_path))
-    if not os.path.isfile(f"{prefix}.index"):
-        raise FileNotFoundError(
-            f"{folder}/checkpoint names {prefix}, which is not there"
-        )
-    return prefix
+_PARTIAL = checkpoint_state.PARTIAL
 
 
 def _in_folder(folder):
     """The one checkpoint in a folder."""
     found = [os.path.join(folder, name) for name in huggingface.WEIGHT_FILES]
     found = [path for path in found if os.path.isfile(path)][:1]
-    newest = latest(folder)
+    newest = checkpoint_state.latest(folder)
     indexes = sorted(glob.glob(os.path.join(glob.escape(folder), "*.index")))
     found += [newest] if newest else [path.removesuffix(".index") for path in indexes]
     if not found:
@@ -125,7 +97,10 @@ def read(path, with_slots=False):
         names = [name for name in names if with_slots or not _SLOT.match(name)]
         weights = {name: reader.get_tensor(name) for name in names}
     except (tf.errors.OpError, IndexError) as error:
-        raise ValueError(f"{path} is damaged ({error}); fetch it again") from None
+        raise ValueError(
+            f"{path} is damaged ({error}); fetch it again, or remove its files if "
+            "there is an older one beside it"
+        ) from None
     if "_CHECKPOINTABLE_OBJECT_GRAPH" in weights:
         raise ValueError(
             f"{path} is an object-based TF2 checkpoint; only checkpoints with the "
@@ -208,36 +183,14 @@ def write_tf1(prefix, weights, max_to_keep=None, update_state=True):
     finally:
         _remove(partial)
     if update_state:
-        _update_state(folder, name, max_to_keep)
+        for old in checkpoint_state.update(folder, name, max_to_keep):
+            _remove(os.path.join(folder, f"{old}."))
 
 
 def _remove(start):
     """Removes the files whose path begins so."""
     for path in glob.glob(f"{glob.escape(start)}*"):
         os.remove(path)
-
-
-def _update_state(folder, name, max_to_keep):
-    """Makes `name` the newest in `checkpoint` and removes the oldest."""
-    state = tf.train.get_checkpoint_state(folder)
-    paths = state.all_model_checkpoint_paths if state else []
-    names = [n for n in map(os.path.basename, paths) if n != name] + [name]
-    names = [n for n in names if os.path.isfile(os.path.join(folder, f"{n}.index"))]
-    kept = names[-max_to_keep:] if max_to_keep else names
-    lines = [("model_checkpoint_path", name)]
-    lines += [("all_model_checkpoint_paths", path) for path in kept]
-    quoted = [f"{k}: {json.dumps(v, ensure_ascii=False)}\n" for k, v in lines]
-    partial = os.path.join(folder, f"{_PARTIAL}checkpoint")
-    try:
-        pathlib.Path(partial).write_text("".join(quoted), "utf-8")
-        os.replace(partial, os.path.join(folder, "checkpoint"))
-    except OSError as error:
-        reason = f"could not be written: {error.strerror}"
-        raise OSError(f"{folder}/checkpoint {reason}") from None
-    finally:
-        _remove(partial)
-    for old in names[: -len(kept)]:
-        _remove(os.path.join(folder, f"{old}."))
 
 
 def weight_names(model):

@@ -262,11 +262,11 @@ def test_full_disk(classify, create, small_disk):
     sentence = scripts.refusal(RUN, **flags)
     assert "space" in sentence
     # What is there is whole: the run resumes from it once there is room.
-    from modeling import checkpoint
+    from modeling import checkpoint, checkpoint_state
 
     left = {path.name for path in (small_disk / "out").iterdir()}
     assert not [name for name in left if "partial" in name or name.endswith(".tmp")]
-    prefix = checkpoint.latest(small_disk / "out")
+    prefix = checkpoint_state.latest(small_disk / "out")
     assert prefix and checkpoint.read(prefix, with_slots=True)
 
     output = small_disk / "out.tfrecord"

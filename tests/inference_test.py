@@ -188,7 +188,7 @@ def test_models_of_finished_runs_compute_in_float32():
     policy = keras.config.dtype_policy()
     training.set_precision("bfloat16")
     try:
-        with inference.float32_models():
+        with inference.models_in("float32"):
             model = models.BertForSequenceClassification(CONFIG, 2)
         assert keras.config.dtype_policy().name == "mixed_bfloat16"
     finally:

@@ -26,6 +26,7 @@ PACKAGES = {
 CORE_MODELING = {
     "attention",
     "checkpoint",
+    "checkpoint_state",
     "config",
     "dropout",
     "embeddings",

@@ -15,7 +15,7 @@ import non_finite
 import strategies
 import trainer as trainer_lib
 import training
-from modeling import checkpoint, lamb, losses
+from modeling import checkpoint, checkpoint_state, lamb, losses
 from tests import scripts, small_models, trainer_test
 
 
@@ -54,7 +54,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_it_was_before(tmp_path):
         message = "update 6 is not finite .loss nan, .*its records: the rows of 6; "
         with pytest.raises(ValueError, match=message):
             training.train(trainer, batches, plan, str(tmp_path))
-        assert checkpoint.latest(tmp_path).endswith("model.ckpt-6")
+        assert checkpoint_state.latest(tmp_path).endswith("model.ckpt-6")
     # What is saved is what six good updates give.
     plan = training.Plan(6, save_checkpoints_steps=4, batch_size=4)
     other = tmp_path / "other"
@@ -63,6 +63,27 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_it_was_before(tmp_path):
     expected, saved = weights_of(other), weights_of(tmp_path)
     for name, value in expected.items():
         np.testing.assert_array_equal(saved[name], value, err_msg=name)
+
+
+def test_a_run_that_failed_at_once_takes_the_initial_weights_given_then(tmp_path):
+    out, initial = str(tmp_path / "out"), str(tmp_path / "initial")
+    trainer_test.make_trainer().save(out)
+    other = trainer_test.make_trainer()
+    for variable in other.model.weights:
+        variable.assign(variable + 1)
+    other.save(initial)
+    trainer = trainer_test.make_trainer()
+    trainer.start(out, initial)
+    training.train(trainer, Batches({}), training.Plan(1, 1, batch_size=4), out)
+    start = checkpoint.read(f"{out}/model.ckpt-0")
+    for name, value in checkpoint.read(initial).items():
+        np.testing.assert_array_equal(start[name], value, err_msg=name)
+    # With an update behind it, it goes on.
+    trained, again = weights_of(tmp_path / "out"), trainer_test.make_trainer()
+    again.start(out, initial)
+    assert again.step == 1
+    for name, variable in checkpoint.weight_names(again.model).items():
+        np.testing.assert_array_equal(variable.numpy(), trained[name], err_msg=name)
 
 
 @pytest.mark.parametrize(("kept", "steps"), [(2, [6, 7]), (0, range(8))])
@@ -145,7 +166,7 @@ def test_a_signal_in_the_last_update_still_ends_the_process(tmp_path):
     with pytest.raises(SystemExit) as stopped:
         training.train(trainer, Batches({}), plan, str(tmp_path))
     assert stopped.value.code == 143
-    assert checkpoint.latest(tmp_path).endswith("model.ckpt-2")
+    assert checkpoint_state.latest(tmp_path).endswith("model.ckpt-2")
 
 
 @pytest.mark.slow
@@ -169,7 +190,7 @@ def test_a_signal_saves_and_the_run_goes_on_to_the_same_bits(golden, tmp_path, n
     assert process.returncode == 128 + number, shown
     step = int(re.search(r"saved at step (\d+)", shown)[1])
     assert step % 100  # else it was saved anyway
-    assert checkpoint.latest(broken).endswith(f"-{step}")
+    assert checkpoint_state.latest(broken).endswith(f"-{step}")
     shown = scripts.succeed("run_pretraining.py", **flags, output_dir=broken)
     assert f"at step {step}" in shown
     expected, found = weights_of(tmp_path / "whole"), weights_of(broken)

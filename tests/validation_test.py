@@ -12,7 +12,7 @@ import strategies
 import trainer as trainer_lib
 import training
 import validation
-from modeling import checkpoint, losses, models, optimization
+from modeling import checkpoint, checkpoint_state, losses, models, optimization
 from modeling import config as config_lib
 
 CONFIG = config_lib.BertConfig(
@@ -182,10 +182,10 @@ def test_a_run_with_nothing_to_do_does_not_change_how_the_model_was_trained(tmp_
 def test_scores_of_another_kind_are_not_compared(tmp_path, changes):
     folder = str(tmp_path)
     train(folder, [9, 8], 0, steps=4)
-    assert checkpoint.latest(tmp_path / "best").endswith("model.ckpt-2")
+    assert checkpoint_state.latest(tmp_path / "best").endswith("model.ckpt-2")
     _, asked = train(folder, [9, 1, 2], 0, steps=6, **changes)
     assert asked == [4, 6]
-    assert checkpoint.latest(tmp_path / "best").endswith("model.ckpt-6")
+    assert checkpoint_state.latest(tmp_path / "best").endswith("model.ckpt-6")
 
 
 def test_the_best_is_a_model_by_itself(tmp_path):
@@ -212,4 +212,4 @@ def test_data_sets_are_told_apart():
 
 def test_a_score_that_is_no_number_is_never_the_best(tmp_path):
     train(str(tmp_path), [float("nan"), 1.0, float("nan"), 0.5], 0, steps=6)
-    assert checkpoint.latest(tmp_path / "best").endswith("model.ckpt-4")
+    assert checkpoint_state.latest(tmp_path / "best").endswith("model.ckpt-4")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoint
+from modeling import checkpoint, checkpoint_state
 
 INDEX = "bert_model.ckpt.index"
 DATA = "bert_model.ckpt.data-00000-of-00001"
@@ -58,7 +58,7 @@ def test_slots_of_a_run_are_dropped_unless_asked_for(golden, run, count):
     slots = {f"{name}/adam_{moment}" for name in weights for moment in "mv"}
     assert everything.keys() == {*weights, *slots, "global_step"}
     assert everything["global_step"] == int(
-        checkpoint.latest(str(folder)).rpartition("-")[2]
+        checkpoint_state.latest(str(folder)).rpartition("-")[2]
     )
 
 
@@ -68,26 +68,6 @@ def test_every_way_to_name_a_hugging_face_checkpoint(golden, name):
     weights = checkpoint.read(folder / name)
     assert weights.keys() == variables_of(golden, "inference_variables").keys()
     assert_same(weights, checkpoint.read(folder / "model.safetensors"))
-
-
-def test_state_file_of_a_moved_run_still_finds_it(tiny_tf1):
-    text = 'model_checkpoint_path: "/somewhere/else/bert_model.ckpt"\n'
-    (tiny_tf1 / "checkpoint").write_text(text)
-    assert checkpoint.latest(str(tiny_tf1)) == str(tiny_tf1 / "bert_model.ckpt")
-
-
-def test_latest_of_a_folder_without_state_file(tmp_path):
-    assert checkpoint.latest(str(tmp_path)) is None
-
-
-def test_state_file_that_names_nothing_is_refused(tiny_tf1):
-    for text in ("", "x"):
-        (tiny_tf1 / "checkpoint").write_text(text)
-        with pytest.raises(ValueError, match="/checkpoint cannot be read; remove it"):
-            checkpoint.read(tiny_tf1)
-    (tiny_tf1 / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-7"\n')
-    with pytest.raises(FileNotFoundError, match="names .*model.ckpt-7, which is not"):
-        checkpoint.read(tiny_tf1)
 
 
 def test_nothing_there_is_refused(tmp_path):

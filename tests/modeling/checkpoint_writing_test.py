@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoint
+from modeling import checkpoint, checkpoint_state
 
 
 def some_weights(seed=0):
@@ -157,4 +157,4 @@ def test_full_disk_at_the_state_file_is_named(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (tmp_path / "checkpoint").read_bytes() == before
-    assert checkpoint.latest(str(tmp_path)) == str(tmp_path / "model.ckpt-1")
+    assert checkpoint_state.latest(str(tmp_path)) == str(tmp_path / "model.ckpt-1")

@@ -1,0 +1,120 @@
+"""Which checkpoint of a folder is the newest: TensorFlow 1's file `checkpoint`.
+
+Where that file is lost, damaged, or names what is gone, the numbers in the names of the
+checkpoints tell: a run must not begin anew over them.
+"""
+
+import glob
+import json
+import os
+import pathlib
+import re
+
+from absl import logging
+from google.protobuf import text_format
+from tensorflow.python.training import checkpoint_state_pb2  # has no public name
+
+FILE = "checkpoint"
+PARTIAL = ".partial-"  # beginning of the names of what is being written
+_NUMBERED = re.compile(r"model\.ckpt-(\d+)")
+
+
+def latest(folder):
+    """The newest TF1 checkpoint of a folder, or None.
+
+    Args:
+        folder: str.
+    Returns:
+        str, prefix: what the state file names, or else the model.ckpt-N of the highest
+        number, with a warning.
+    Raises:
+        FileNotFoundError: the state file names a checkpoint that is not there, nor is
+            any with a number.
+        ValueError: the same of a state file that cannot be read.
+    """
+    folder = os.fspath(folder)
+    path = os.path.join(folder, FILE)
+    state = _read(path)
+    # Only the name counts, so that a run may be moved to another place.
+    named = state and os.path.join(
+        folder, os.path.basename(state.model_checkpoint_path)
+    )
+    if named and is_whole(named):
+        return named
+    why = "is missing"
+    if os.path.exists(path):
+        why = f"names {named}, which is not there" if named else "cannot be read"
+    numbered = _numbered(folder)
+    if not numbered:
+        if why == "is missing":
+            return None
+        kind = FileNotFoundError if named else ValueError
+        raise kind(
+            f"{path} {why}, and there is no whole model.ckpt-N beside it; bring the "
+            "checkpoint back, or remove the file to name another checkpoint by hand"
+        )
+    newest = numbered[-1]
+    if len(numbered) > 1 or os.path.exists(path):
+        logging.log_first_n(
+            logging.WARNING, "%s %s; %s is taken for the newest", 1, path, why, newest
+        )
+    return newest
+
+
+def is_whole(prefix):
+    """Whether the files of a TF1 checkpoint are there."""
+    has_data = glob.glob(f"{glob.escape(prefix)}.data-*-of-*")
+    return bool(has_data) and os.path.isfile(f"{prefix}.index")
+
+
+def _numbered(folder):
+    """Prefixes of the whole checkpoints with a number, in its order."""
+    found = {}
+    for path in glob.glob(os.path.join(glob.escape(folder), "model.ckpt-*.index")):
+        prefix = path.removesuffix(".index")
+        match = _NUMBERED.fullmatch(os.path.basename(prefix))
+        if match and is_whole(prefix):
+            found[int(match[1])] = prefix
+    return [found[number] for number in sorted(found)]
+
+
+def _read(path):
+    """The CheckpointState in a file, or None if it is not there or damaged."""
+    try:
+        text = pathlib.Path(path).read_text("utf-8")
+        state = text_format.Parse(text, checkpoint_state_pb2.CheckpointState())
+    except (OSError, ValueError, text_format.ParseError):
+        return None
+    return state if state.model_checkpoint_path else None
+
+
+def update(folder, name, max_to_keep):
+    """Makes a checkpoint the newest of the state file.
+
+    Args:
+        folder: str.
+        name: str, of the checkpoint in it.
+        max_to_keep: int, or None for all.
+    Returns:
+        list of str, the names that are not in the file any more: the oldest.
+    Raises:
+        OSError: the file could not be written; it is as before.
+    """
+    state = _read(os.path.join(folder, FILE))
+    paths = state.all_model_checkpoint_paths if state else []
+    names = [n for n in map(os.path.basename, paths) if n != name] + [name]
+    names = [n for n in names if os.path.isfile(os.path.join(folder, f"{n}.index"))]
+    kept = names[-max_to_keep:] if max_to_keep else names
+    lines = [("model_checkpoint_path", name)]
+    lines += [("all_model_checkpoint_paths", path) for path in kept]
+    quoted = [f"{k}: {json.dumps(v, ensure_ascii=False)}\n" for k, v in lines]
+    partial = pathlib.Path(folder, f"{PARTIAL}{FILE}")
+    try:
+        partial.write_text("".join(quoted), "utf-8")
+        os.replace(partial, os.path.join(folder, FILE))
+    except OSError as error:
+        reason = f"could not be written: {error.strerror}"
+        raise OSError(f"{folder}/{FILE} {reason}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return names[: -len(kept)]
