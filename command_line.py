@@ -6,6 +6,7 @@ Without TensorFlow, for the scripts that do without it.
 import errno
 import math
 import os
+import re
 import sys
 
 from absl import app, flags, logging
@@ -53,10 +54,24 @@ def run(main, define_flags, takes_rest=False):
         try:
             return flags.FLAGS(argv)
         except flags.Error as error:
-            print(f"{script}: error: {sentence(error)}", file=sys.stderr)
+            print(f"{script}: error: {_about_flags(error)}", file=sys.stderr)
             sys.exit(1)
 
     app.run(guarded, flags_parser=parse)
+
+
+def _about_flags(error):
+    """What absl says of flags, without Python's words for it."""
+    text = sentence(error)
+    needed = r"flag --(\w+)=None: Flag --\1 must have a value other than None\."
+    text = re.sub(needed, r"give --\1;", text).removesuffix(";")
+    for cause, kind in (
+        ("invalid literal for int", "whole number"),
+        ("could not convert string to float", "number"),
+    ):
+        said = rf"flag --(\w+)=(.*?): {cause}.*"
+        text = re.sub(said, rf"--\1 must be a {kind}, got '\2'", text)
+    return text
 
 
 def _log_plainly():

@@ -54,9 +54,9 @@ def define_flags():
         "precision",
         "float32",
         ["float32", "bfloat16"],
-        "What the export computes in. With bfloat16 matrices have half the size, and "
-        "CPUs that have AVX512_BF16 or AMX, and GPUs, answer large batches faster; the "
-        "model card says how far it is from float32.",
+        "What the export computes in. With bfloat16 it has half the size, and GPUs, and "
+        "CPUs with AVX512_BF16 or AMX, answer batches faster; the model card says how "
+        "far it is from float32.",
     )
     flags.DEFINE_integer("max_seq_length", 128, "Tokens of a text; more are cut.", 3)
     flags.DEFINE_string(

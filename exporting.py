@@ -224,7 +224,10 @@ def _compare(server, narrow, signatures):
             f"the export differs from the model by {worst:.3g} in a logit, at most "
             f"{tolerance:g} is allowed"
         )
-    compared = {"largest difference from the model in memory": f"{worst:.3g}"}
+    compared = {
+        "computes in": "bfloat16" if narrow else "float32",
+        "largest difference from the model in memory": f"{worst:.3g}",
+    }
     if narrow:
         compared["from the model in float32"] = formats.measure(server, narrow)
     names = ", ".join(sorted(signatures))

@@ -30,6 +30,13 @@ from modeling import losses, models
 _NAMES = (*inference.INPUTS, "masked_lm_positions", "masked_lm_ids")
 
 
+# What these weights are, to a person.
+_HEADS = {
+    "cls/predictions/": "masked LM head",
+    "cls/seq_relationship/": "next sentence head",
+}
+
+
 class Predictor:
     """Answers for texts, or pairs of texts, in any order and number.
 
@@ -175,8 +182,8 @@ class Predictor:
         missing = [name for name in self._absent if name.startswith(scopes)]
         if missing:
             raise ValueError(
-                f"the checkpoint has no trained {', '.join(missing)}, and others give "
-                "no answer; give a pre-trained one with that head"
+                f"the checkpoint has no trained {_HEADS[scopes[0]]} ({missing[0]} is "
+                "missing); give one of a pre-training"
             )
 
     def _rows(self, read, texts, pairs):

@@ -115,7 +115,7 @@ def claim(output_dir, identity, settings):
             old, new = there.get(key), identity.get(key)
             if old != new:
                 raise ValueError(
-                    f"{output_dir} holds the run of another model: its {key} is "
+                    f"{output_dir} holds the run of another model: there {key!r} is "
                     f"{_difference(old, new)}; choose another --output_dir"
                 )
     write_json(path, identity)
@@ -220,7 +220,7 @@ def _log_changes(before, settings):
     for name in sorted(before.keys() & settings.keys()):
         if before[name] != settings[name]:
             logging.info(
-                "--%s was %s when this folder was trained before, now it is %s",
+                "--%s was %s when this folder was used before, now it is %s",
                 name,
                 before[name],
                 settings[name],

@@ -43,7 +43,9 @@ def define_flags():
     common_flags.define_fine_tuning()
     common_flags.define_length_buckets()
     common_flags.define_devices()
-    flags.DEFINE_string("task_name", None, "swag or arct.", required=True)
+    flags.DEFINE_string(
+        "task_name", None, "swag (CODAH too, in its columns) or arct.", required=True
+    )
     flags.DEFINE_string(
         "data_dir", None, "Folder with the files of the task.", required=True
     )

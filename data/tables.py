@@ -133,7 +133,7 @@ def parse_json(where: str | pathlib.Path, text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if "\n" in text.strip() else ""
-        what = f"{error.msg} at {line}column {error.colno}"
+        what = f"{error.msg.removesuffix(' at')} at {line}column {error.colno}"
     except RecursionError:
         what = "its brackets are nested too deeply"
     raise ValueError(f"{where} is not JSON: {what}")

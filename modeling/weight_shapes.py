@@ -40,9 +40,10 @@ def mismatch(name, source, there, here):
     """
     advice = "they belong to different models"
     if len(there) == len(here) == len(keys(name)):
-        axis = next(k for k in range(len(here)) if here[k] != there[k])
-        if key := keys(name)[axis]:
-            advice = f"set {key} to {there[axis]}, or take the checkpoint that fits"
+        axes = [k for k in range(len(here)) if here[k] != there[k]]
+        if all(named := [keys(name)[axis] for axis in axes]):
+            sizes = [f"{key} to {there[k]}" for key, k in zip(named, axes, strict=True)]
+            advice = f"set {' and '.join(sizes)}, or take the checkpoint that fits"
     return (
         f"{name} has the shape {list(there)} in {source}, but {list(here)} in the "
         f"model; {advice}"

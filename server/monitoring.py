@@ -54,7 +54,7 @@ class Monitor:
         self._requests.labels(protocol, method, code).inc()
         self._seconds.labels(protocol, method).observe(seconds)
         if code not in self._codes and code not in ("200", "OK"):
-            logging.info("first answer %s: a %s by %s", code, method, protocol)
+            logging.info("first answer %s: %s by %s", code, method, protocol)
         self._codes[code] += 1
 
     def text(self):

@@ -5,6 +5,7 @@ none of this code.
 """
 
 import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -28,7 +29,7 @@ NAMES_OF_IDS = {
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp")
-_LONGEST_EXPORT = 24 * 3600  # seconds; what is older was left by a run that was killed
+_SECONDS_TO_LOCK = 60  # are more than enough; see `_remove_old`
 
 
 class Server(tf.Module):
@@ -181,14 +182,31 @@ def save(server, export_dir, finish):
     next_version(export_dir)
     _remove_old(export_dir)
     unfinished = os.path.join(export_dir, f".{uuid.uuid4().hex}.tmp")
+    os.mkdir(unfinished)
     try:
-        with _only_warnings():
-            tf.saved_model.save(server, unfinished, signatures=signatures(server))
-            _set_methods(unfinished, server.METHODS)
-        finish(unfinished)
-        return _place(unfinished, export_dir)
+        with _locked(unfinished):
+            with _only_warnings():
+                tf.saved_model.save(server, unfinished, signatures=signatures(server))
+                _set_methods(unfinished, server.METHODS)
+            finish(unfinished)
+            return _place(unfinished, export_dir)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder):
+    """Holds a lock on a folder, which a process that is killed loses.
+
+    Raises:
+        BlockingIOError: another process has it.
+    """
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _set_methods(path, methods):
@@ -221,9 +239,11 @@ def _remove_old(export_dir):
     """Removes what runs that were killed have left."""
     for name in filter(_UNFINISHED.fullmatch, os.listdir(export_dir)):
         path = os.path.join(export_dir, name)
-        with contextlib.suppress(FileNotFoundError):  # another process removes it too
-            if time.time() - os.path.getmtime(path) > _LONGEST_EXPORT:
-                shutil.rmtree(path, ignore_errors=True)
+        # Another process may be writing it, or removing it too.
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):
+            if time.time() - os.path.getmtime(path) > _SECONDS_TO_LOCK:
+                with _locked(path):
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -74,10 +74,10 @@ def test_the_folder_of_an_output_is_made(files):
 def test_a_wrong_flag_is_one_line():
     for flag, message in (
         ("--dup_factor=3", "Unknown .* 'dup_factor'. Did you mean: dupe_factor"),
-        ("--dupe_factor=x", "flag --dupe_factor=x: invalid literal"),
+        ("--dupe_factor=x", "--dupe_factor must be a whole number, got 'x'$"),
         ("--dupe_factor=-1", "flag --dupe_factor=-1: .* range"),
         (f"--dupe_factor={10**23}", "flag --dupe_factor=10+: .* range"),
-        ("--dupe_factor=3", "flag --input_file=None: .* must have a value"),
+        ("--dupe_factor=3", "give --.*; give --input_file"),
     ):
         command = [*scripts.command("create_pretraining_data.py"), flag]
         result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -75,7 +75,7 @@ def test_a_run_and_its_folder(flags, golden, tmp_path):
     assert scripts.read_results(out / "eval_results.txt") == results
     for layers, said in ((2, "2"), (0, "the usual")):
         sentence = scripts.refusal("run_ner.py", **flags, bilstm_layers=layers)
-        assert f"its bilstm_layers is 1, this run's {said}; choose" in sentence
+        assert f"there 'bilstm_layers' is 1, this run's {said}; choose" in sentence
 
     predictor = word_tagging.load(str(out))
     (answer,) = predictor.predict([["a", "b", "1"]])

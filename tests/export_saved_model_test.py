@@ -158,7 +158,7 @@ def test_bfloat16_halves_the_matrices_and_keeps_the_logits(golden, run, tmp_path
         if dtype == tf.bfloat16
     ]
     matrices = [array for array in narrow_ones if array.ndim == 2]
-    assert len(matrices) == 2 * 6 + 1  # of two layers, and the pooler
+    assert len(matrices) == 3 + 2 * 6 + 1  # embeddings, two layers, the pooler
     weights = [array.astype(matrices[0].dtype) for array in read_weights(run)]
     for array in narrow_ones:
         same = [w for w in weights if w.shape == array.shape and (w == array).all()]
@@ -176,6 +176,7 @@ def test_bfloat16_halves_the_matrices_and_keeps_the_logits(golden, run, tmp_path
     difference = np.abs(np.array(answer["logits"]) - expected).max()
     assert 1e-5 < difference < 2**-5, difference
     card = (narrow / "model_card.md").read_text()
+    assert "| computes in | bfloat16 |" in card
     assert re.search(r"from the model in float32 \| difference .* agreement", card)
 
 

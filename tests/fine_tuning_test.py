@@ -92,12 +92,12 @@ def test_a_folder_of_another_model_keeps_its_files(values, tmp_path):
     files = fine_tuning.find_files(fine_tuning.Settings.from_values(values))
     fine_tuning.claim_folder(files, {"script": "run_x"}, values, labels=("a",))
     (tmp_path / "out/eval_results.txt").write_text("x = 1\n")
-    with pytest.raises(ValueError, match="its script is run_x, this run's run_y"):
+    with pytest.raises(ValueError, match="there 'script' is run_x, this run's run_y"):
         fine_tuning.claim_folder(files, {"script": "run_y"}, values, labels=("b",))
     other = tmp_path / "vocab.txt"
     other.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
     files = dataclasses.replace(files, vocab_file=str(other))
-    with pytest.raises(ValueError, match="another model: its vocab_sha256 is"):
+    with pytest.raises(ValueError, match="another model: there 'vocab_sha256' is"):
         fine_tuning.claim_folder(files, {"script": "run_x"}, values)
     assert (tmp_path / "out/vocab.txt").read_text() != other.read_text()
     assert json.loads((tmp_path / "out/labels.json").read_text()) == ["a"]

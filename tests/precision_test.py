@@ -84,7 +84,7 @@ def test_products_are_bfloat16():
     # All but the product with one-hot segments, which belongs to the embeddings, and
     # that of the head.
     wide = [op.name for op in ops if op.outputs[0].dtype != tf.bfloat16]
-    assert len(ops) == 2 * 6 + 5  # of each layer, and outside of them
+    assert len(ops) == 2 * 8 + 5  # of each layer, and outside of them
     assert ["embeddings" in name for name in wide] == [True, False]
     assert "seq_relationship" in wide[1]
 

@@ -199,9 +199,9 @@ def test_what_a_folder_does_not_speak_of_is_shown_as_the_usual(tmp_path):
     for identity, words in (
         (
             {"config": {"a": 1, "b": 2}},
-            "its config is {b: the usual}, this run's {b: 2}",
+            "there 'config' is {b: the usual}, this run's {b: 2}",
         ),
-        ({"config": {"a": 1}, "more": 3}, "its more is the usual, this run's 3"),
+        ({"config": {"a": 1}, "more": 3}, "there 'more' is the usual, this run's 3"),
     ):
         with pytest.raises(ValueError, match=words):
             run_directory.claim(str(tmp_path), {"script": "x", **identity}, {})

@@ -85,9 +85,9 @@ def test_a_folder_knows_its_encoder_and_choices(flags, tmp_path):
     scripts.succeed(RUN, **flags, do_predict=True, test_file=test_file)
     assert (out / "test_predictions.conll").exists()
     for changes, said in (
-        ({"features": "last", "weighted_sums": False}, "its features is sum_all, this"),
-        ({"features": "last"}, "its features is sum_all, this run's last"),
-        ({"bilstm_layers": 2}, "its bilstm_layers is 1, this run's 2"),
+        ({"features": "last", "weighted_sums": False}, "there 'features' is sum_all"),
+        ({"features": "last"}, "there 'features' is sum_all, this run's last"),
+        ({"bilstm_layers": 2}, "there 'bilstm_layers' is 1, this run's 2"),
         ({"init_checkpoint": spoiled(encoder, tmp_path)}, "its encoder_sha256 is"),
     ):
         assert said in scripts.refusal(RUN, **flags, **changes)

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -116,16 +118,29 @@ def test_what_is_refused_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_a_killed_run_left_is_removed_the_next_day(tmp_path):
-    left, new = f".{'0a' * 16}.tmp", f".{'1b' * 16}.tmp"
-    for name in (left, new, "notes"):
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    """Not what another process writes, however long that takes, nor what has begun."""
+    left, written, new = (f".{digits * 16}.tmp" for digits in ("0a", "1b", "2c"))
+    for name in (left, written, new, "notes"):
         (tmp_path / name).mkdir()
     (tmp_path / left / "variables").write_text("left")
-    day_before = time.time() - 25 * 3600
-    for name in (left, "notes"):
-        os.utime(tmp_path / name, (day_before, day_before))
+    minutes_before = time.time() - 120
+    for name in (left, written, "notes"):
+        os.utime(tmp_path / name, (minutes_before, minutes_before))
+    hold = (
+        "import fcntl, os, sys; lock = os.open(sys.argv[1], os.O_RDONLY); "
+        "fcntl.flock(lock, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", hold, str(tmp_path / written)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        other.stdout.readline()
+        saved_model.save(Doubler(), str(tmp_path), accept)
+        assert set(os.listdir(tmp_path)) == {written, new, "1", "notes"}
+        other.kill()
     saved_model.save(Doubler(), str(tmp_path), accept)
-    assert sorted(os.listdir(tmp_path)) == [new, "1", "notes"]
+    assert set(os.listdir(tmp_path)) == {new, "1", "2", "notes"}
 
 
 def test_exports_at_the_same_time_are_versions_of_their_own(tmp_path):
