@@ -54,8 +54,8 @@ def define_flags():
         "precision",
         "float32",
         ["float32", "bfloat16"],
-        "What the export computes in. With bfloat16 it has half the size, and GPUs, and "
-        "CPUs with AVX512_BF16 or AMX, answer batches faster; the model card says how "
+        "What the export computes in. With bfloat16 it has half the size, and GPUs and "
+        "CPUs with AVX512_BF16 or AMX answer batches faster; the model card says how "
         "far it is from float32.",
     )
     flags.DEFINE_integer("max_seq_length", 128, "Tokens of a text; more are cut.", 3)
