@@ -103,7 +103,7 @@ def is_users(error):
 # What to do about what the system says, where its words do not tell.
 _HINTS = {
     errno.EEXIST: "; a folder is needed there: name another, or move the file",
-    errno.ENOTDIR: "; a part of this path is a file: name another folder",
+    errno.ENOTDIR: "; a folder is needed there, or on the way there, which is a file",
     errno.EISDIR: "; a file is needed there: name one",
     errno.ENOSPC: "; make room and repeat the command",
 }

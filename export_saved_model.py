@@ -101,7 +101,7 @@ def export_head():
             return make_server(config, text)
 
     about = {"init_checkpoint": model_card.short_path(FLAGS.init_checkpoint)}
-    names = ("head", "do_lower_case", "max_seq_length", "precision", *own_flags)
+    names = ("head", "do_lower_case", "max_seq_length", *own_flags)
     about |= {name: FLAGS[name].value for name in names}
     about = {"Model": about, "Sizes": config.to_dict()}
     server, narrow = exporting.make_servers(make, FLAGS.precision)

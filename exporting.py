@@ -218,7 +218,7 @@ def _compare(server, narrow, signatures):
     if narrow:
         # Where scores tie, another answer is as good; a wrong one has another score.
         found, tolerance = found[~np.isinf(found)], NARROW_TOLERANCE
-    worst = np.max(found)
+    worst = np.max(found, initial=0)
     if not worst <= tolerance:  # nor if it is NaN
         raise ValueError(
             f"the export differs from the model by {worst:.3g} in a logit, at most "

@@ -8,6 +8,7 @@ import importlib
 import pathlib
 
 import numpy as np
+import tensorflow as tf
 from absl import logging
 
 import model_files
@@ -156,13 +157,15 @@ def measure(server, other):
     """
 
     def run(batch):
-        return {name: tensor.numpy() for name, tensor in other.numbers(batch).items()}
+        tensors = {name: tf.constant(ids) for name, ids in batch.items()}
+        return {name: found.numpy() for name, found in other.numbers(tensors).items()}
 
     measured = compare(run, _samples(server))
     if not measured["share_of_largest"] <= COARSE_LIMIT:
         raise ValueError(
-            f"it is off by {measured['share_of_largest']:.3g} of the largest logit of "
-            f"the model in float32, at most {COARSE_LIMIT:g} is allowed"
+            "in this precision the model is off by "
+            f"{measured['share_of_largest']:.3g} of the largest logit, at most "
+            f"{COARSE_LIMIT:g} is allowed; export it in float32"
         )
     return _in_words(_cells(measured))
 

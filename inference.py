@@ -23,8 +23,8 @@ def models_in(precision):
     """Models made in it compute so, whatever --precision the training had.
 
     Args:
-        precision: str, "float32", or "bfloat16": matrices are kept in that too, for
-            inference only.
+        precision: str, "float32", or "bfloat16", for inference only: embeddings and
+            the weights of linear layers are kept in that too.
     """
     policy = keras.config.dtype_policy()
     keras.config.set_dtype_policy(precision)

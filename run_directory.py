@@ -212,7 +212,10 @@ def _read_json(path):
 def _holds_a_run(output_dir):
     """Whether there is something in the folder that another model would spoil."""
     names = os.listdir(output_dir)
-    return any(name == "checkpoint" or "results" in name for name in names)
+    return any(
+        name.startswith(("checkpoint", "model.ckpt-")) or "results" in name
+        for name in names
+    )
 
 
 def _log_changes(before, settings):

@@ -55,9 +55,11 @@ class Trainer:
     Attributes:
         keep_checkpoint_max: int, of the checkpoints in a folder the last so many stay;
             0: all of them.
+        is_saved: bool, whether a folder has the state of the start, or a later one.
     """
 
     keep_checkpoint_max = KEEP_CHECKPOINT_MAX
+    is_saved = False
 
     def __init__(
         self, strategy, model, optimizer, objective, seed, execution=Execution()
@@ -203,6 +205,7 @@ class Trainer:
         variables = self._variables() | self._optional_variables()
         values = {name: v.numpy() for name, v in variables.items()}
         checkpoint.write_tf1(prefix, values, max_to_keep=self.keep_checkpoint_max)
+        self.is_saved = True
 
     def restore(self, output_dir):
         """Takes up the latest checkpoint in the folder, if there is one.
@@ -228,6 +231,7 @@ class Trainer:
             variable.assign(values[name])
         for name, variable in self._optional_variables().items():
             variable.assign(values.get(name, variable.numpy()))
+        self.is_saved = True
         logging.info("resuming from %s at step %d", prefix, self.step)
         return True
 
@@ -239,9 +243,12 @@ class Trainer:
         Raises:
             ValueError: the checkpoint does not fit, or workers found different ones.
         """
-        self.restore(output_dir)
-        if init_checkpoint and self.step:
-            logging.info("--init_checkpoint=%s is not used", init_checkpoint)
+        newest = checkpoint_state.latest(output_dir)
+        # One without an update holds nothing but other initial weights.
+        if newest and (checkpoint.global_step(newest) or not init_checkpoint):
+            self.restore(output_dir)
+            if init_checkpoint:
+                logging.info("--init_checkpoint=%s is not used", init_checkpoint)
         elif init_checkpoint:
             inference.load(
                 self.model, init_checkpoint, skip_mismatched_heads, output_dir

@@ -222,9 +222,14 @@ def train(trainer, batches, plan, output_dir, validation=None):
             "there is not one update to do: fewer examples than --train_batch_size, or "
             "--num_train_epochs too small"
         )
-    if not step:
+    if not trainer.is_saved:
         trainer.save(output_dir)
-    elif plan.saves_after(step) and validation and validation.after_checkpoint(trainer):
+    elif (
+        step
+        and plan.saves_after(step)
+        and validation
+        and validation.after_checkpoint(trainer)
+    ):
         return
     if step >= target:
         logging.info(

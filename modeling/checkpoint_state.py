@@ -34,46 +34,51 @@ def latest(folder):
     """
     folder = os.fspath(folder)
     path = os.path.join(folder, FILE)
-    state = _read(path)
-    # Only the name counts, so that a run may be moved to another place.
-    named = state and os.path.join(
-        folder, os.path.basename(state.model_checkpoint_path)
+    is_lost, named, numbered = not os.path.exists(path), None, _numbered(folder)
+    if state := _read(path):
+        # Only the name counts, so that a run may be moved to another place.
+        name = os.path.basename(state.model_checkpoint_path)
+        named = os.path.join(folder, name)
+        if is_there(named):
+            return named
+    elif is_lost and len(numbered) != len(_indexes(folder)):
+        return None  # there are others, of which a person names one
+    why = f"names {named}, which is not there" if named else "cannot be read"
+    if numbered:
+        if path not in _warned:
+            why = "is missing" if is_lost else why
+            logging.warning("%s %s; %s is the newest", path, why, numbered[-1])
+            _warned.add(path)
+        return numbered[-1]
+    if is_lost:
+        return None
+    kind = FileNotFoundError if named else ValueError
+    raise kind(
+        f"{path} {why}, and there is no model.ckpt-N beside it; bring the checkpoint "
+        "back, or remove the file to name another checkpoint by hand"
     )
-    if named and is_whole(named):
-        return named
-    why = "is missing"
-    if os.path.exists(path):
-        why = f"names {named}, which is not there" if named else "cannot be read"
-    numbered = _numbered(folder)
-    if not numbered:
-        if why == "is missing":
-            return None
-        kind = FileNotFoundError if named else ValueError
-        raise kind(
-            f"{path} {why}, and there is no whole model.ckpt-N beside it; bring the "
-            "checkpoint back, or remove the file to name another checkpoint by hand"
-        )
-    newest = numbered[-1]
-    if len(numbered) > 1 or os.path.exists(path):
-        logging.log_first_n(
-            logging.WARNING, "%s %s; %s is taken for the newest", 1, path, why, newest
-        )
-    return newest
 
 
-def is_whole(prefix):
+_warned = set()  # paths of state files
+
+
+def _indexes(folder):
+    return glob.glob(os.path.join(glob.escape(folder), "*.index"))
+
+
+def is_there(prefix):
     """Whether the files of a TF1 checkpoint are there."""
     has_data = glob.glob(f"{glob.escape(prefix)}.data-*-of-*")
     return bool(has_data) and os.path.isfile(f"{prefix}.index")
 
 
 def _numbered(folder):
-    """Prefixes of the whole checkpoints with a number, in its order."""
+    """Prefixes of the checkpoints with a number, in its order."""
     found = {}
-    for path in glob.glob(os.path.join(glob.escape(folder), "model.ckpt-*.index")):
+    for path in _indexes(folder):
         prefix = path.removesuffix(".index")
         match = _NUMBERED.fullmatch(os.path.basename(prefix))
-        if match and is_whole(prefix):
+        if match and is_there(prefix):
             found[int(match[1])] = prefix
     return [found[number] for number in sorted(found)]
 
@@ -101,7 +106,7 @@ def update(folder, name, max_to_keep):
         OSError: the file could not be written; it is as before.
     """
     state = _read(os.path.join(folder, FILE))
-    paths = state.all_model_checkpoint_paths if state else []
+    paths = state.all_model_checkpoint_paths if state else _numbered(folder)
     names = [n for n in map(os.path.basename, paths) if n != name] + [name]
     names = [n for n in names if os.path.isfile(os.path.join(folder, f"{n}.index"))]
     kept = names[-max_to_keep:] if max_to_keep else names

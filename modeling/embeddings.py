@@ -36,8 +36,8 @@ class BertEmbeddings(keras.layers.Layer):
                 name=name,
                 shape=(rows, config.hidden_size),
                 initializer=layers.initializer(config.initializer_range),
-                # Rows that occur often are added up in float32, whatever is computed
-                # in, and only the rows that occur are converted.
+                # Under mixed policies, rows that occur often are added up in float32,
+                # and only the rows that occur are converted.
                 autocast=False,
             )
 
@@ -58,20 +58,13 @@ class BertEmbeddings(keras.layers.Layer):
                 f"sequences have {seq_length} tokens, but max_position_embeddings is "
                 f"{limit}; use a shorter max_seq_length"
             )
-        words, segments, positions = (
-            tf.convert_to_tensor(table)
-            for table in (
-                self.word_embeddings,
-                self.token_type_embeddings,
-                self.position_embeddings,
-            )
-        )
-        x = tf.gather(words, input_ids)
+        x = tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
         # A product with one-hot rows: its gradient is a product too, not a scatter.
+        segments = tf.convert_to_tensor(self.token_type_embeddings)
         one_hot = tf.one_hot(segment_ids, self.config.type_vocab_size, dtype=x.dtype)
         x += tf.reshape(
             tf.matmul(tf.reshape(one_hot, [-1, self.config.type_vocab_size]), segments),
             layers.dims(x),
         )
-        x += positions[:seq_length]
+        x += tf.convert_to_tensor(self.position_embeddings)[:seq_length]
         return self.dropout(self.layer_norm(x), training=training)

@@ -42,8 +42,9 @@ def mismatch(name, source, there, here):
     if len(there) == len(here) == len(keys(name)):
         axes = [k for k in range(len(here)) if here[k] != there[k]]
         if all(named := [keys(name)[axis] for axis in axes]):
-            sizes = [f"{key} to {there[k]}" for key, k in zip(named, axes, strict=True)]
-            advice = f"set {' and '.join(sizes)}, or take the checkpoint that fits"
+            sizes = {key: there[k] for key, k in zip(named, axes, strict=True)}
+            changes = " and ".join(f"{key} to {size}" for key, size in sizes.items())
+            advice = f"set {changes}, or take the checkpoint that fits"
     return (
         f"{name} has the shape {list(there)} in {source}, but {list(here)} in the "
         f"model; {advice}"

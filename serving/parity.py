@@ -17,7 +17,8 @@ TEXTS = (
 def difference(actual, expected):
     """The largest difference, relative to what is expected where that is above 1.
 
-    Of large logits the same digits agree as of small ones. NaN if there is one.
+    Of large logits the same digits agree as of small ones. NaN if what came is not
+    finite.
 
     Args:
         actual, expected: float, of the same shape.
@@ -32,6 +33,8 @@ def difference(actual, expected):
             f"the export gives values of shape {list(actual.shape)} where the model "
             f"in memory gives {list(expected.shape)}"
         )
+    if not np.isfinite(actual).all():
+        return float("nan")
     differences = np.abs(actual - expected) / np.maximum(1, np.abs(expected))
     return float(np.max(differences, initial=0))
 
@@ -48,12 +51,12 @@ def differences(actual, expected):
 
 
 def mismatch(actual, expected):
-    """0 if two lists of texts or numbers are the same, otherwise infinite.
+    """0 if two lists of texts or numbers are the same, otherwise NaN.
 
     Args:
         actual, expected: arrays, or nested lists.
     """
-    return 0.0 if np.array_equal(actual, expected) else float("inf")
+    return 0.0 if np.array_equal(actual, expected) else float("nan")
 
 
 def random_batches(config, max_seq_length, choices=(), sizes=None):

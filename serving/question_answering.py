@@ -167,6 +167,7 @@ class QuestionAnswering(saved_model.TextServer):
                 actual["answer"][row].decode() == answer["text"]
                 and (actual["start"][row], actual["end"][row]) == place
             )
+            # Infinite: where scores tie in bfloat16, another answer is as good.
             yield 0.0 if is_same else float("inf")
             for name in ("score", "probability", "null_score"):
                 yield parity.difference(actual[name][row], answer[name] or 0.0)

@@ -29,7 +29,8 @@ NAMES_OF_IDS = {
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp")
-_SECONDS_TO_LOCK = 60  # are more than enough; see `_remove_old`
+_LOCK = ".lock"  # held by who writes the folder it is in; lost if that is killed
+_SECONDS_TO_LOCK = 60  # between the making of a folder and that; more than enough
 
 
 class Server(tf.Module):
@@ -184,29 +185,17 @@ def save(server, export_dir, finish):
     unfinished = os.path.join(export_dir, f".{uuid.uuid4().hex}.tmp")
     os.mkdir(unfinished)
     try:
-        with _locked(unfinished):
+        with open(os.path.join(unfinished, _LOCK), "w") as lock:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
             with _only_warnings():
                 tf.saved_model.save(server, unfinished, signatures=signatures(server))
                 _set_methods(unfinished, server.METHODS)
             finish(unfinished)
+            os.remove(lock.name)
             return _place(unfinished, export_dir)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(folder):
-    """Holds a lock on a folder, which a process that is killed loses.
-
-    Raises:
-        BlockingIOError: another process has it.
-    """
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _set_methods(path, methods):
@@ -239,10 +228,11 @@ def _remove_old(export_dir):
     """Removes what runs that were killed have left."""
     for name in filter(_UNFINISHED.fullmatch, os.listdir(export_dir)):
         path = os.path.join(export_dir, name)
-        # Another process may be writing it, or removing it too.
-        with contextlib.suppress(FileNotFoundError, BlockingIOError):
+        # Another process may be writing it, or removing it too; it may not be ours.
+        with contextlib.suppress(OSError):
             if time.time() - os.path.getmtime(path) > _SECONDS_TO_LOCK:
-                with _locked(path):
+                with open(os.path.join(path, _LOCK), "a") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(path, ignore_errors=True)
 
 

@@ -23,7 +23,7 @@ def test_what_the_system_says_comes_with_what_to_do(tmp_path):
     full = pathlib.Path("/dev/full")
     for act, words in (
         (lambda: os.makedirs(tmp_path / "file", exist_ok=True), "name another, or mov"),
-        (lambda: os.makedirs(tmp_path / "file/b"), "a part of this path is a file"),
+        (lambda: os.makedirs(tmp_path / "file/b"), "or on the way there"),
         (lambda: tmp_path.write_bytes(b""), "a file is needed there"),
         (lambda: full.write_bytes(b"a"), "make room and repeat"),
     ):

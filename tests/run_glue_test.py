@@ -231,7 +231,7 @@ def test_one_run(flags):
     assert row["score"] == pytest.approx((row["accuracy"] + row["f1"]) / 2)
     # The same folder for another model is refused.
     sentence = scripts.refusal(RUN, **{**flags, "max_seq_length": 16}, tasks="mrpc")
-    assert "its max_seq_length is 32, this run's 16" in sentence
+    assert "there 'max_seq_length' is 32, this run's 16" in sentence
 
 
 @pytest.mark.parametrize(

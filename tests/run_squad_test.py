@@ -136,7 +136,7 @@ def test_version_2_from_the_originals_folder(golden, tiny, original_run):
     assert "of the model of step 10, and this is that of step 11" in sentence
     flags["version_2_with_negative"] = False
     sentence = scripts.refusal(RUN, **flags)
-    assert "another model: its version_2_with_negative is True" in sentence
+    assert "another model: there 'version_2_with_negative' is True" in sentence
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ def test_arct_has_two_choices(flags, tmp_path):
     results = scripts.read_results(tmp_path / "out/eval_results.txt")
     assert results["eval_accuracy"] == 0.5  # of ten equal rows half have label 0
     refusal = scripts.refusal(RUN, **flags, do_eval=True)
-    assert "holds the run of another model: its task is arct" in refusal
+    assert "holds the run of another model: there 'task' is arct" in refusal
 
 
 def test_the_best_is_kept_and_frozen_layers_stay(flags, golden, tmp_path):

@@ -133,7 +133,7 @@ def test_a_head_that_is_not_there_is_refused(flags, golden, tmp_path):
     }
     flags["input_file"].write_text("a [MASK]\n")
     refusal = scripts.refusal(SCRIPT, **flags, task="fill_mask")
-    assert "no trained cls/predictions/" in refusal
+    assert "no trained masked LM head" in refusal
 
 
 @pytest.mark.parametrize(

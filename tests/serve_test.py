@@ -127,7 +127,7 @@ def test_sigterm_under_load_answers_what_was_accepted(toy, gate):
     assert lines[1:3] == [f"REST at http://127.0.0.1:{port}", lines[2]]
     wrong = sum(-(-count // 10) for count in counts)
     assert lines[3:] == [
-        "first answer 400: a predict by rest",
+        "first answer 400: predict by rest",
         "stopping, within 30 seconds",
         f"answers by code: 200 {sum(counts) - wrong + 1}, 400 {wrong}",
     ]

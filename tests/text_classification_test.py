@@ -107,6 +107,7 @@ def test_folders_that_hold_no_classifier(run, tmp_path):
     with pytest.raises(ValueError, match="is of run_ner, where a run of run_classi"):
         text_classification.load(other)
     (other / "model.json").write_text(json.dumps(identity))
-    (other / "checkpoint").unlink()
+    for path in (other / "checkpoint", *other.glob("model.ckpt-*")):
+        path.unlink()
     with pytest.raises(ValueError, match="there is no checkpoint in"):
         text_classification.load(other)

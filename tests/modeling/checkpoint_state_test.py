@@ -47,15 +47,40 @@ def test_numbers_tell_where_the_file_does_not(folder, text):
     if text is not None:
         data = text if isinstance(text, bytes) else text.encode()
         (folder / "checkpoint").write_bytes(data)
-    (folder / "model.ckpt-7b.index").write_text("")
     assert newest(folder) == "model.ckpt-100"
     (folder / "model.ckpt-100.index").unlink()
     assert newest(folder) == "model.ckpt-90"
     assert checkpoint.read(folder, with_slots=True)["global_step"] == 90
     # What is written next is the newest, and what was lost does not come back.
     weights = {"global_step": np.int64(95)}
-    checkpoint.write_tf1(str(folder / "model.ckpt-95"), weights, 3)
+    checkpoint.write_tf1(str(folder / "model.ckpt-95"), weights, 2)
     assert newest(folder) == "model.ckpt-95"
+
+
+def test_the_oldest_go_though_no_file_listed_them(folder):
+    (folder / "checkpoint").unlink()
+    weights = {"global_step": np.int64(110)}
+    checkpoint.write_tf1(str(folder / "model.ckpt-110"), weights, 2)
+    there = {path.stem for path in folder.glob("*.index")}
+    assert there == {"model.ckpt-100", "model.ckpt-110"}
+
+
+def test_it_is_said_once_of_each_folder(folder, caplog):
+    (folder / "checkpoint").unlink()
+    for _ in range(2):
+        checkpoint_state.latest(folder)
+    (said,) = [r.message for r in caplog.records if str(folder) in r.message]
+    assert "checkpoint is missing" in said and said.endswith("100 is the newest")
+
+
+def test_other_names_are_for_a_person_to_choose(folder):
+    (folder / "checkpoint").unlink()
+    weights = {"global_step": np.int64(1)}
+    path = str(folder / "model.ckpt-700b")
+    checkpoint.write_tf1(path, weights, update_state=False)
+    assert checkpoint_state.latest(folder) is None
+    with pytest.raises(ValueError, match="holds several checkpoints"):
+        checkpoint.read(folder)
 
 
 def test_a_file_without_any_checkpoint_is_refused(tmp_path):

@@ -133,7 +133,7 @@ def test_the_comparison_sees_other_classes(model, vocab_file, servers_of):
     assert max(server.differences(signatures)) <= 1e-5
     other = servers.TextClassifier(model, ["a", "b", "c"], vocab_file, True, 20)
     signatures["classify"] = other.classify
-    assert float("inf") in server.differences(signatures)
+    assert np.isnan(list(server.differences(signatures))).any()
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def test_differences_are_of_all_that_is_expected():
 def test_texts_are_the_same_or_they_are_not():
     assert parity.mismatch([[b"a", b"b"]], [[b"a", b"b"]]) == 0
     for other in ([[b"a", b"c"]], [b"a", b"b"], [[b"a"]], []):
-        assert parity.mismatch([[b"a", b"b"]], other) == math.inf
+        assert math.isnan(parity.mismatch([[b"a", b"b"]], other))
 
 
 @pytest.mark.parametrize("choices", [(), (2,)])

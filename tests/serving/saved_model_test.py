@@ -124,18 +124,18 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
     for name in (left, written, new, "notes"):
         (tmp_path / name).mkdir()
     (tmp_path / left / "variables").write_text("left")
-    minutes_before = time.time() - 120
-    for name in (left, written, "notes"):
-        os.utime(tmp_path / name, (minutes_before, minutes_before))
     hold = (
-        "import fcntl, os, sys; lock = os.open(sys.argv[1], os.O_RDONLY); "
+        "import fcntl, sys; lock = open(sys.argv[1], 'w'); "
         "fcntl.flock(lock, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
     )
-    command = [sys.executable, "-c", hold, str(tmp_path / written)]
+    command = [sys.executable, "-c", hold, str(tmp_path / written / ".lock")]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
         other.stdout.readline()
+        minutes_before = time.time() - 120
+        for name in (left, written, "notes"):
+            os.utime(tmp_path / name, (minutes_before, minutes_before))
         saved_model.save(Doubler(), str(tmp_path), accept)
         assert set(os.listdir(tmp_path)) == {written, new, "1", "notes"}
         other.kill()
