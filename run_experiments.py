@@ -5,10 +5,10 @@ r"""Repeats the experiments of the paper in small (Devlin et al. 2018, sections 
 
 Pre-trains small models in the variants of table 5, 6, 8 and figure 5 on a made-up
 language and on novels, fine-tunes them, compares features with fine-tuning (table 7),
-over several seeds. All of it is estimated to take three hours of two cores; --suites
-chooses a part. Each run is a chain of commands of our scripts that could be typed by
-hand. Started again, it goes on where it stopped; runs that are recorded are not done
-again.
+over several seeds. All of it takes about 200 CPU minutes, two hours of two cores;
+--suites chooses a part. Each run is a chain of commands of our scripts that could be
+typed by hand. Started again, it goes on where it stopped; runs that are recorded are
+not done again.
 
 DATA holds glue/{MRPC,SST-2}, ner/{wnut17,wikigold} and pretrain/en_novels; the suites
 of the made-up language need none of it.
