@@ -249,7 +249,7 @@ def test_a_small_world_is_learnt(town, tmp_path):
     none = ask("Why does Cleo live in Oslo?")
     assert (none["text"], none["start"], none["end"]) == ("", None, None)
     assert none["score"] == none["null_score"]
-    forced = ask("Why does Cleo live in Oslo?", null_score_diff_threshold="inf")
+    forced = ask("Why does Cleo live in Oslo?", null_score_diff_threshold=1e9)
     assert forced["text"] != ""
 
     # A second stage, from the folder of the first and on two files.
