@@ -88,7 +88,7 @@ def test_a_folder_knows_its_encoder_and_choices(flags, tmp_path):
         ({"features": "last", "weighted_sums": False}, "there 'features' is sum_all"),
         ({"features": "last"}, "there 'features' is sum_all, this run's last"),
         ({"bilstm_layers": 2}, "there 'bilstm_layers' is 1, this run's 2"),
-        ({"init_checkpoint": spoiled(encoder, tmp_path)}, "its encoder_sha256 is"),
+        ({"init_checkpoint": spoiled(encoder, tmp_path)}, "there 'encoder_sha256' is"),
     ):
         assert said in scripts.refusal(RUN, **flags, **changes)
 
