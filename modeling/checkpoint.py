@@ -48,7 +48,8 @@ def locate(path):
 
     Args:
         path: str; one of these, a file of a TF1 checkpoint, or a folder that holds one
-            checkpoint or a `checkpoint` state file.
+            checkpoint, a `checkpoint` state file, or only numbered ones, of which the
+            newest is meant; see `checkpoint_state.latest`.
     Raises:
         FileNotFoundError: there is nothing, or only a part of a checkpoint.
         ValueError: the folder holds several, or the file is of no known format.
