@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -155,3 +156,25 @@ def test_what_cannot_be_served(toy, tmp_path):
         ({"model": f"toy={toy}", "host": "192.0.2.1"}, "cannot listen on 192.0.2.1"),
     ):
         assert part in scripts.refusal("serve.py", rest_port=0, grpc_port=0, **models)
+
+
+def test_threads_of_an_operation_are_what_the_flag_says(toy):
+    program = """
+import asyncio, runpy, sys
+import tensorflow as tf
+
+def run(coroutine):  # instead of serving
+    coroutine.close()
+    print(tf.config.threading.get_intra_op_parallelism_threads())
+    return True
+
+asyncio.run = run
+sys.argv[0] = "serve.py"
+runpy.run_path("serve.py", run_name="__main__")
+"""
+    for flags, threads in (((), 0), (("--tensorflow_intra_op_parallelism=3",), 3)):
+        command = [sys.executable, "-c", program, f"--model=m={toy}", *flags]
+        result = subprocess.run(
+            command, cwd=scripts.ROOT, capture_output=True, text=True, check=False
+        )
+        assert result.stdout == f"{threads}\n", result.stderr
