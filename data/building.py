@@ -17,6 +17,7 @@ import functools
 import glob
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -55,13 +56,15 @@ class Build:
 
     def _begin(self, manifest: dict[str, Any], overwrite: bool) -> None:
         """Locks the folder, and empties it of what is not of this build."""
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"another process is building {self.job.outputs[0]}; wait for it, or "
-                "choose another --output_file"
-            ) from None
+        # The workers of a build hold the lock, too. They end a moment after it.
+        end = time.monotonic() + _SECONDS_TO_END
+        while not self._is_locked():
+            if time.monotonic() > end:
+                raise ValueError(
+                    f"another process is building {self.job.outputs[0]}; wait for it, "
+                    "or choose another --output_file"
+                )
+            time.sleep(0.05)
         begun = _begun(self.job.folder)
         if begun is not None:
             difference = build_manifests.difference(begun, manifest)
@@ -78,6 +81,13 @@ class Build:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(f"{self.job.folder}/{name}")
         filesystem.write_json(f"{self.job.folder}/{_MANIFEST}", manifest)
+
+    def _is_locked(self) -> bool:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def run(
         self,
@@ -241,6 +251,7 @@ class Build:
 
 
 _MANIFEST, _RESULT, _DONE = "manifest.json", "result.json", ".done-"
+_SECONDS_TO_END = 2  # of a process whose parent was killed; more than enough
 
 
 def share(count: int, before: np.ndarray) -> np.ndarray:

@@ -25,7 +25,8 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
 
     The function takes the name of the method, the arguments of each call, the number of
     calls, and two words for the progress. Results come in the order of the calls. Few
-    calls are prepared before their time.
+    calls are prepared before their time. To be used before there are threads, and
+    before TensorFlow is loaded: a fork has what they held, without them.
 
     Args:
         make_worker: called once in every process; can be pickled.
@@ -44,11 +45,11 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
 
         yield run
         return
-    # Fresh processes, for forks would inherit the parent's locks and threads.
+    # On Linux they are forks, which are there at once and share what is loaded.
     pool = concurrent.futures.ProcessPoolExecutor(
-        count, multiprocessing.get_context("spawn"), _start, (make_worker,)
+        count, initializer=_start, initargs=(make_worker,)
     )
-    for _ in range(count):  # they start while the first calls are prepared
+    for _ in range(count):  # elsewhere they start while the first calls are prepared
         pool.submit(os.getpid)
 
     def run(method, calls, total, title, unit):
