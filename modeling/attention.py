@@ -100,10 +100,10 @@ class SelfAttention(keras.layers.Layer):
     Args:
         config: BertConfig.
     Call arguments:
-        hidden_states: float, [B, F, H].
-        bias: float, [B, 1, F or 1, T], from `score_bias`.
+        hidden_states: float, [B * F, H].
+        bias: float, [B, 1, F or 1, T], from `score_bias`; T is F.
     Returns:
-        context: float, [B, F, H], the heads side by side.
+        context: float, [B * F, H], the heads side by side.
         attention_probs: float32, [B, N, F, T], before dropout.
     """
 
@@ -123,16 +123,15 @@ class SelfAttention(keras.layers.Layer):
         for layer in (self.query, self.key, self.value):
             layer.build(input_shape)
 
-    def _project(self, x):
+    def _project(self, x, batch, length):
         """Q, K and V, each [B, N, F, S]."""
-        batch, length, _ = layers.dims(x)
         shape = [batch, length, self.num_heads, self.head_size]
         return [
             tf.transpose(tf.reshape(part(x), shape), [0, 2, 1, 3])
             for part in (self.query, self.key, self.value)
         ]
 
-    def _project_in_training(self, x):
+    def _project_in_training(self, x, batch, length):
         """The same in one product, whose gradient takes less than that of three.
 
         Without a gradient three are faster, as the weights are not put together.
@@ -140,21 +139,22 @@ class SelfAttention(keras.layers.Layer):
         parts = (self.query, self.key, self.value)
         kernel = tf.concat([tf.convert_to_tensor(p.kernel) for p in parts], axis=1)
         bias = tf.concat([tf.convert_to_tensor(p.bias) for p in parts], axis=0)
-        batch, length, _ = layers.dims(x)
         y = layers.linear(x, kernel, bias, training=True)
         y = tf.reshape(y, [batch, length, 3, self.num_heads, self.head_size])
         return tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))
 
     def call(self, hidden_states, bias, training=False):
         project = self._project_in_training if training else self._project
-        query, key, value = project(hidden_states)
+        batch, _, _, length = layers.dims(bias)
+        query, key, value = project(hidden_states, batch, length)
         attention_probs = probabilities(query, key, bias)
         if training:
             # The shape of attention_probs, which this must not cause to be computed.
-            shape = [*layers.dims(query)[:3], layers.dims(key)[2]]
+            shape = [batch, self.num_heads, length, length]
             mask = self.dropout.mask(shape, value.dtype)
             context = _context_in_training(query, key, value, bias, mask)
         else:
             context = tf.matmul(tf.cast(attention_probs, value.dtype), value)
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, F, N, S]
-        return tf.reshape(context, layers.dims(hidden_states)), attention_probs
+        size = self.num_heads * self.head_size
+        return tf.reshape(context, [-1, size]), attention_probs
