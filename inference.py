@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 import model_files
 from data import features, tables
-from modeling import checkpoint, checkpoint_state
+from modeling import attention, checkpoint, checkpoint_state
 
 BEST = "best"  # folder of the best checkpoint within the run's
 VALIDATION_FILE = "validation.jsonl"  # scores of held-out data, a line a step
@@ -165,6 +165,7 @@ class Forward:
     def __init__(self, strategy, model, measure):
         self.strategy, self.model, self.measure = strategy, model, measure
 
+    @attention.without_gradients()
     def _replica(self, batch):
         measured = self.measure(self.model(batch, training=False), batch)
         return {**measured, "is_real_example": batch["is_real_example"]}
@@ -216,7 +217,7 @@ class Sequences:
 
     def __init__(self, forward, batch_size):
         self._forward = tf.function(
-            forward,
+            attention.without_gradients()(forward),
             input_signature=[
                 {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
             ],

@@ -17,6 +17,7 @@ from absl import logging
 from tensorflow.python.saved_model import fingerprinting_utils  # has no public name
 
 from data import features, filesystem, graph_tokenization, tokenization
+from modeling import attention
 from serving import parity
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -82,7 +83,11 @@ class TextServer(Server):
         self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
         inputs = dict(zip(INPUTS, ids_signature(self.RANK), strict=True))
         # No autograph: it has nothing to do in these, and takes its time.
-        self.forward = tf.function(self.run, input_signature=[inputs], autograph=False)
+        self.forward = tf.function(
+            attention.without_gradients()(self.run),
+            input_signature=[inputs],
+            autograph=False,
+        )
 
     def run(self, batch):
         """What the model gives for a batch, a dict with float tensors."""

@@ -159,3 +159,27 @@ def test_gradient_of_the_probabilities_in_training():
         expected = tf.reduce_sum(layer(x, bias)[1][..., 0] ** 2)
     close(tape.gradient(loss, x), tape.gradient(expected, x), 1e-6)
     assert np.abs(tape.gradient(loss, x)).max() > 1e-3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("length", [None, 5])
+def test_without_gradients_the_bits_are_the_same(dtype, length):
+    keras.config.set_dtype_policy(dtype)
+    try:
+        layer, x, bias, _ = training_inputs(0)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    specs = [tf.TensorSpec([None, 12]), tf.TensorSpec([None, 1, None, length])]
+
+    def ask(x, bias):
+        return layer(tf.cast(x, layer.compute_dtype), bias)
+
+    plain = tf.function(ask, specs, autograph=False)
+    fast = tf.function(attention.without_gradients()(ask), specs, autograph=False)
+    graphs = [f.get_concrete_function().graph for f in (plain, fast)]
+    operations = [{op.type for op in graph.get_operations()} for graph in graphs]
+    assert "Bitcast" not in operations[0]
+    assert "Bitcast" in operations[1]
+    for ours, theirs in zip(fast(x, bias), plain(x, bias), strict=True):
+        assert ours.dtype == theirs.dtype
+        assert (ours.numpy() == theirs.numpy()).all()
