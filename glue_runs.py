@@ -13,18 +13,17 @@ from absl import logging
 
 import child_runs
 import glue_results
+import non_finite
 import run_directory
 from data import glue
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run_classifier.py")
 LOG = "log.txt"
 DIVERGED = "diverged.txt"
-# How the message of a training that fails for its learning rate starts.
-_DIVERGED_START = "run_classifier: error: the loss is"
 
 
 class Diverged(ValueError):
-    """The training of a run came to a loss that is not finite."""
+    """The training of a run came to updates that are not finite."""
 
 
 class Runner:
@@ -66,7 +65,7 @@ class Runner:
             changes: dict of flag → value.
             show: function of the updates done, called now and then; or None.
         Raises:
-            Diverged: the loss was not finite.
+            Diverged: its updates were not finite.
             ValueError: it failed for another reason; says which.
         """
         os.makedirs(row["folder"], exist_ok=True)
@@ -76,7 +75,7 @@ class Runner:
         status, _ = child_runs.run(arguments, path, self._lock, update)
         if status:
             last = child_runs.last_error(path) or f"exit status {status}"
-            if last.startswith(_DIVERGED_START):
+            if non_finite.is_told(last):
                 raise Diverged(last)
             raise ValueError(f"{last} (the whole log is {path})")
 

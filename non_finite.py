@@ -6,6 +6,12 @@ Trainer gives it no effect. In float16 that is how the scale of the loss is foun
 from absl import logging
 
 MOST_SKIPPED = 50  # updates in a row that may be left out
+_WORDS = "not finite"  # which every message has
+
+
+def is_told(message):
+    """Whether an error's message says that a training ended for such updates."""
+    return _WORDS in message
 
 
 class Guard:
@@ -42,7 +48,7 @@ class Guard:
             logging.info("update %d left out: overflow at loss scale %g", step, scale)
             return
         what = (
-            f"update {step} is not finite (loss {float(results['loss']):g}, norm of "
+            f"update {step} is {_WORDS} (loss {float(results['loss']):g}, norm of "
             f"the gradients {float(results['gradient_norm']):g}); its records: "
             f"{self._batches.describe(step)}"
         )
@@ -53,7 +59,7 @@ class Guard:
         self._trainer.save(self._output_dir)
         if too_many:
             raise ValueError(
-                f"{self._in_a_row} updates in a row were not finite; the last: {what}; "
+                f"{self._in_a_row} updates in a row were {_WORDS}; the last: {what}; "
                 "lower --learning_rate, or mend the data"
             )
         raise ValueError(

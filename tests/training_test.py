@@ -52,8 +52,9 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_it_was_before(tmp_path):
         trainer = trainer_test.make_trainer()
         trainer.restore(str(tmp_path))
         message = "update 6 is not finite .loss nan, .*its records: the rows of 6; "
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=message) as error:
             training.train(trainer, batches, plan, str(tmp_path))
+        assert non_finite.is_told(str(error.value))  # so run_glue.py counts it
         assert checkpoint_state.latest(tmp_path).endswith("model.ckpt-6")
     # What is saved is what six good updates give.
     plan = training.Plan(6, save_checkpoints_steps=4, batch_size=4)
@@ -120,10 +121,10 @@ def test_too_many_in_a_row_end_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr(non_finite, "MOST_SKIPPED", 3)
     plan = training.Plan(20, 20, batch_size=4, skip_non_finite=True)
     batches = Batches({2, 3, 4, 6, 7, 8, 9, 10})
-    with pytest.raises(
-        ValueError, match="^4 updates in a row .*update 9 is not finite"
-    ):
+    message = "^4 updates in a row .*update 9 is not finite"
+    with pytest.raises(ValueError, match=message) as error:
         training.train(trainer_test.make_trainer(), batches, plan, str(tmp_path))
+    assert non_finite.is_told(str(error.value))
 
 
 def test_settings_reach_the_trainer():
