@@ -81,9 +81,11 @@ ADDED = {
     "grow_checkpoint": {
         "bert_config_file",
         "input",
+        "num_positions",
         "old_vocab_file",
         "output",
         "overwrite",
+        "trained_positions",
         "vocab_file",
     },
     "inspect_records": {

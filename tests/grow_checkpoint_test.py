@@ -1,5 +1,6 @@
 """grow_checkpoint.py: the new rows, everything else as it was, and what it refuses."""
 
+import dataclasses
 import json
 import shutil
 
@@ -155,6 +156,38 @@ def test_build_and_grow(golden, tmp_path, vocab):
     assert sorted(new) == ["qoph", "thethe"]
     before, after = (checkpoint.read(p) for p in (flags["input"], flags["output"]))
     check(before, after, vocab, new)
+
+
+def test_more_positions(golden, tmp_path):
+    """Of a trained model, by the script; both halves of a text are the same then."""
+    source, output = golden / "tiny_tf1", tmp_path / "out"
+    old = checkpoint.read_config(source)
+    flags = {"input": source, "output": output, "trained_positions": 10}
+    result = scripts.run("grow_checkpoint.py", **flags, num_positions=100)
+    assert "positions   10 trained, 100 now" in result.stdout
+    assert (output / "vocab.txt").read_bytes() == (source / "vocab.txt").read_bytes()
+    config = checkpoint.read_config(output)
+    assert config == dataclasses.replace(old, max_position_embeddings=100)
+    before, after = checkpoint.read(source), checkpoint.read(output)
+    for name, array in before.items():
+        if name == "bert/embeddings/position_embeddings":
+            array = np.concatenate([array[:10]] * 10)  # noqa: PLW2901
+        np.testing.assert_array_equal(after[name], array, err_msg=name)
+    model = models.BertForPretraining(config)
+    assert not checkpoint.load(model, output).fresh
+    ids = np.tile(np.arange(10, dtype=np.int32), 10)[np.newaxis]
+    vectors = np.asarray(model({"input_ids": ids})["sequence_output"])[0]
+    np.testing.assert_allclose(vectors[:10], vectors[90:], atol=1e-5)
+    assert np.abs(vectors[0] - vectors[1]).max() > 1e-2
+
+
+def test_nothing_to_grow(golden, tmp_path):
+    flags = {"input": golden / "tiny_tf1", "output": tmp_path / "out"}
+    sentence = scripts.refusal("grow_checkpoint.py", **flags)
+    assert "give --vocab_file, --num_positions or --trained_positions" in sentence
+    sentence = scripts.refusal("grow_checkpoint.py", **flags, num_positions=5)
+    assert "cannot shrink to 5" in sentence
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
