@@ -12,7 +12,13 @@ Entity = tuple[str, int, int]  # type, first word, word after the last
 
 
 def find_entities(tags: Sequence[str]) -> list[Entity]:
-    """The entities of one sentence, from left to right."""
+    """The entities of one sentence, from left to right.
+
+    Raises:
+        ValueError: a tag is empty.
+    """
+    if not all(tags):
+        raise ValueError("a tag is empty; that of a word outside all entities is O")
     entities, start = [], None
     previous = "O"
     for place, tag in enumerate([*tags, "O"]):
@@ -49,7 +55,7 @@ def scores(
         gold) over all entities; the same with `_TYPE` for every type; and accuracy,
         the share of words with the right tag. All are shares of 1.
     Raises:
-        ValueError: there are no words, or the two do not have the same.
+        ValueError: there are no words, or the two do not have the same; a tag is empty.
     """
     lengths, others = ([len(tags) for tags in data] for data in (gold, predicted))
     if lengths != others:

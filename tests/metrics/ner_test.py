@@ -135,6 +135,7 @@ def test_tags_without_types_are_scored_as_one():
         ([], [], "no words"),
         ([[]], [[]], "no words"),
         ([["O"]], [["O", "O"]], "same words, got 1 sentences with 1 .* 1 with 2"),
+        ([["O", "B-X"]], [["O", ""]], "a tag is empty; .* is O"),
         ([["O"]], [["O"], ["O"]], "same words, got 1 sentences with 1 .* 2 with 2"),
     ],
 )
