@@ -6,14 +6,13 @@ num_train_epochs, seed, folder; and, when it is finished, what `read_scores` add
 
 import csv
 import io
-import json
 import os
 import statistics
 import zipfile
 from collections import Counter
 
 import classifier_tasks
-from data import glue, targets
+from data import filesystem, glue, targets
 
 SETTING = ("train_batch_size", "learning_rate", "num_train_epochs")
 # Names of the leaderboard's files, by task and test set.
@@ -45,6 +44,8 @@ def read_scores(folder, task):
         with "_mismatched" for the second dev set of MNLI), score (their mean) and
         degenerate: whether all examples of a dev set get the same class, or numbers
         that hardly differ.
+    Raises:
+        ValueError: the file of results is damaged.
     """
     scores, degenerate = {}, False
     for split in task.splits("dev"):
@@ -52,8 +53,8 @@ def read_scores(folder, task):
         path = os.path.join(folder, f"eval_results{suffix}.json")
         if not os.path.exists(path):
             return None
-        with open(path, encoding="utf-8") as file:
-            results = json.load(file)
+        types = {f"eval_{name}": int | float for name in task.metrics}
+        results = filesystem.read_object(path, **types)
         for name in task.metrics:
             scores[f"{name}{suffix}"] = results[f"eval_{name}"]
         table = read_table(os.path.join(folder, f"eval_predictions{suffix}.tsv"))

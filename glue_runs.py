@@ -3,7 +3,6 @@
 A row is a dict that describes a run, see glue_results.
 """
 
-import json
 import os
 import shlex
 import shutil
@@ -107,12 +106,8 @@ def is_done(row):
 
 def last_step(folder):
     """int, the updates that a run's train_log.jsonl tells of."""
-    path = os.path.join(folder, "train_log.jsonl")
-    if not os.path.exists(path):
-        return 0
-    with open(path, encoding="utf-8") as file:
-        lines = [line for line in file if line.endswith("\n")]
-    return json.loads(lines[-1])["step"] if lines else 0
+    log = run_directory.read_log(folder)
+    return log[-1][0] if log else 0
 
 
 def remove_checkpoints(rows):

@@ -12,12 +12,13 @@ import os
 
 from absl import logging
 
-from data import filesystem
+from data import filesystem, tables
 
 # What makes a folder's checkpoints one model: these may not change on the way.
 IDENTITY_FILE = "model.json"
 SETTINGS_FILE = "settings.json"
 EVALUATION_SETTINGS_FILE = "settings_eval.json"
+LOG_FILE = "train_log.jsonl"  # see training_log.py
 
 _locks = {}  # path → descriptor of the file that holds the lock
 _sharing = {"worker": None}  # which of several that have the folder in common
@@ -81,9 +82,14 @@ def copy(path, output_dir, name):
 
 def write_table(path, rows):
     """Writes rows of cells with tabs between, atomically; quoted only where needed."""
+    write_text(path, "".join(map(_table_line, rows)))
+
+
+def _table_line(cells):
     text = io.StringIO()
-    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(rows)
-    write_text(path, text.getvalue())
+    # Cells are quoted that hold a part of the line end, so this one has both.
+    csv.writer(text, delimiter="\t", lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def claim(output_dir, identity, settings):
@@ -109,9 +115,10 @@ def claim(output_dir, identity, settings):
     _lock(output_dir)
     path = os.path.join(output_dir, IDENTITY_FILE)
     identity = json.loads(json.dumps(identity))
-    there = _read_json(path)
+    there = _read_object(path)
     if there is not None and _holds_a_run(output_dir):
-        for key in sorted({*identity, *there}):
+        # The script first: if it is another, what else differs says less.
+        for key in sorted({*identity, *there}, key=lambda key: (key != "script", key)):
             old, new = there.get(key), identity.get(key)
             if old != new:
                 raise ValueError(
@@ -120,7 +127,7 @@ def claim(output_dir, identity, settings):
                 )
     write_json(path, identity)
     path = os.path.join(output_dir, SETTINGS_FILE)
-    before = _read_json(path) or {}
+    before = _read_object(path) or {}
     if before.get("do_train"):
         if settings.get("do_train"):
             _log_changes(before, json.loads(json.dumps(settings)))
@@ -136,30 +143,32 @@ def begin_training(output_dir):
     if not is_first():
         return
     path = os.path.join(output_dir, EVALUATION_SETTINGS_FILE)
-    settings = _read_json(path) or {}
+    settings = _read_object(path) or {}
     if settings.get("do_train"):
         os.replace(path, os.path.join(output_dir, SETTINGS_FILE))
 
 
-def read(output_dir, script):
+def read(output_dir, script, **types):
     """What the folder of a run says of its model, and how it was trained.
 
     Args:
         output_dir: str.
         script: str, the script whose run it must be, such as "run_classifier".
+        types: of settings that it must have, see `filesystem.check_object`.
     Returns:
         (identity, settings), the dicts that `claim` was given.
     Raises:
-        ValueError: it is not the folder of a run of that script.
+        ValueError: it is not the folder of a run of that script, or damaged.
     """
     identity = _read_or_refuse(output_dir, IDENTITY_FILE)
-    settings = _read_or_refuse(output_dir, SETTINGS_FILE)
     if identity["script"] != script:
         raise ValueError(
             f"{output_dir} is of {identity['script']}, where a run of {script} is "
             "expected"
         )
-    return identity, settings
+    path = os.path.join(output_dir, IDENTITY_FILE)
+    filesystem.check_object(path, identity, config=dict)
+    return identity, _read_or_refuse(output_dir, SETTINGS_FILE, **types)
 
 
 def read_script(output_dir):
@@ -171,19 +180,41 @@ def read_script(output_dir):
     return _read_or_refuse(output_dir, IDENTITY_FILE)["script"]
 
 
-def _read_or_refuse(output_dir, name):
-    """The value in a JSON file that is in the folder of every run."""
+def _read_or_refuse(output_dir, name, **types):
+    """The object in a JSON file that is in the folder of every run."""
     path = os.path.join(output_dir, name)
-    value = _read_json(path)
+    value = _read_object(path)
     if value is None:
         raise ValueError(
             f"{output_dir} is no output folder of a run: {path} is missing"
         )
-    if name == IDENTITY_FILE and "script" not in value:
+    if name == IDENTITY_FILE and not isinstance(value.get("script"), str):
         raise ValueError(
             f"{output_dir} is no output folder of a run: {path} names no script"
         )
-    return value
+    return filesystem.check_object(path, value, **types)
+
+
+def read_log(output_dir):
+    """What train_log.jsonl holds, without a last line that was cut off.
+
+    Args:
+        output_dir: str.
+    Returns:
+        list of (step, line): int, updates done, and str, the line as it stands.
+    Raises:
+        ValueError: it is damaged; names the line.
+    """
+    path = os.path.join(output_dir, LOG_FILE)
+    if not os.path.exists(path) or not os.path.getsize(path):
+        return []
+    log = []
+    for number, line in tables.read_lines(path):
+        if line.endswith("\n"):
+            where = f"{path}, line {number}"
+            entry = tables.parse_json(where, line)
+            log.append((filesystem.check_object(where, entry, step=int)["step"], line))
+    return log
 
 
 def _lock(output_dir):
@@ -204,9 +235,9 @@ def _lock(output_dir):
     _locks[path] = descriptor
 
 
-def _read_json(path):
-    """The value in a JSON file, or None if there is no such file."""
-    return filesystem.read_json(path) if os.path.exists(path) else None
+def _read_object(path):
+    """The object in a JSON file, or None if there is no such file."""
+    return filesystem.read_object(path) if os.path.exists(path) else None
 
 
 def _holds_a_run(output_dir):

@@ -86,6 +86,7 @@ def read(model_dir, script, precision="float32"):
         script: str, the script whose run it must be, such as "run_classifier".
         precision: str, of the models that it gives.
     Raises:
-        ValueError: it is not the folder of a run of that script.
+        ValueError: it is not the folder of a run of that script, or damaged.
     """
-    return Run(str(model_dir), *run_directory.read(model_dir, script), precision)
+    found = run_directory.read(model_dir, script, max_seq_length=int)
+    return Run(str(model_dir), *found, precision)

@@ -87,7 +87,7 @@ def read_threshold(output_dir, step):
         output_dir: str.
         step: int, updates of the model it is wanted for.
     Raises:
-        ValueError: none was kept, or that of another step.
+        ValueError: none was kept, or that of another step, or the file is damaged.
     """
     if not has_threshold(output_dir):
         raise ValueError(
@@ -95,7 +95,9 @@ def read_threshold(output_dir, step):
             "first, with --version_2_with_negative"
         )
     path = os.path.join(output_dir, THRESHOLD_FILE)
-    found = filesystem.read_json(path)
+    found = filesystem.read_object(
+        path, global_step=int, null_score_diff_threshold=int | float
+    )
     if found["global_step"] != step:
         raise ValueError(
             f"{path} is of the model of step {found['global_step']}, and this is that "

@@ -24,7 +24,7 @@ class TrainingLog:
     """
 
     def __init__(self, output_dir, first_step, num_train_steps, utilization=None):
-        self._path = os.path.join(output_dir, "train_log.jsonl")
+        self._path = os.path.join(output_dir, run_directory.LOG_FILE)
         self._num_train_steps, self._utilization = num_train_steps, utilization
         self._step, self._time = first_step, time.perf_counter()
         self._output_dir = output_dir
@@ -34,9 +34,8 @@ class TrainingLog:
     def _drop_lines_after(self, step):
         """Forgets what a killed run logged after its last checkpoint."""
         if os.path.exists(self._path):
-            with open(self._path, encoding="utf-8") as file:
-                lines = [line for line in file if line.endswith("\n")]
-            kept = [line for line in lines if json.loads(line)["step"] <= step]
+            log = run_directory.read_log(self._output_dir)
+            kept = [line for logged, line in log if logged <= step]
             run_directory.write_text(self._path, "".join(kept))
 
     def restart_clock(self):

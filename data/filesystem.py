@@ -97,7 +97,48 @@ def read_json(path: str) -> Any:
         try:
             return json.load(file)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is damaged, remove it: {error}") from None
+            raise _damaged(path, error) from None
+
+
+def _damaged(where: str, problem: Any) -> ValueError:
+    return ValueError(f"{where} is damaged, remove it: {problem}")
+
+
+class JsonObject(dict):
+    """An object of a JSON file. To ask for what it lacks is a ValueError."""
+
+    def __init__(self, where: str, values: dict[str, Any]):
+        super().__init__(values)
+        self.where = where
+
+    def __missing__(self, name: str) -> Any:
+        raise _damaged(self.where, f"it has no {name!r}")
+
+
+def check_object(where: str, value: Any, **types: Any) -> JsonObject:
+    """What was read from JSON, if it has the shape that is expected.
+
+    Args:
+        where: the file, perhaps with the line, for messages.
+        value: what was read there.
+        types: name → type, or union of types, of what the object must have.
+
+    Raises:
+        ValueError: it is no object, or lacks one of these.
+    """
+    if not isinstance(value, dict):
+        raise _damaged(where, f"expected an object, got {value!r:.60}")
+    found = JsonObject(where, value)
+    for name, kind in types.items():
+        if not isinstance(found[name], kind):
+            what = f"expected {name!r} to be {getattr(kind, '__name__', kind)}"
+            raise _damaged(where, f"{what}, got {found[name]!r:.60}")
+    return found
+
+
+def read_object(path: str, **types: Any) -> JsonObject:
+    """The object that a JSON file holds; raises as `read_json` and `check_object`."""
+    return check_object(path, read_json(path), **types)
 
 
 def write_text(path: str, text: str) -> None:

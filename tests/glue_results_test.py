@@ -123,6 +123,14 @@ def test_official_metrics_only(tmp_path):
     assert scores == {"matthews_correlation": 0.0, "score": 0.0, "degenerate": True}
 
 
+@pytest.mark.parametrize("text", ["[]", "{bad", "{}", '{"eval_accuracy": "x"}'])
+def test_damaged_results_are_named(tmp_path, text):
+    finish(tmp_path, "", {"accuracy": 0.5}, "01")
+    (tmp_path / "eval_results.json").write_text(text)
+    with pytest.raises(ValueError, match="eval_results.json is damaged, remove it"):
+        glue_results.read_scores(tmp_path, glue.find_task("rte"))
+
+
 def test_which_regressions_are_degenerate():
     def table(values):
         return [{"gold": str(i), "value": str(v)} for i, v in enumerate(values)]

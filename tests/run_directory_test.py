@@ -59,6 +59,12 @@ def test_a_file_is_no_folder(tmp_path):
     [
         ("model.json", "", "model.json is damaged"),
         ("model.json", '{"format": "layers-model"}', "model.json names no script"),
+        ("model.json", '{"script": []}', "model.json names no script"),
+        ("model.json", "[]", "model.json is damaged, .* an object"),
+        ("model.json", '{"script": "s"}', "model.json is damaged, .* no 'config'"),
+        ("settings.json", "5", "settings.json is damaged, .* an object"),
+        ("settings.json", "{}", "settings.json is damaged, .* no 'seed'"),
+        ("settings.json", '{"seed": "x"}', "settings.json is damaged, .* to be int"),
         ("settings.json", '{"a"', "settings.json is damaged"),
     ],
 )
@@ -66,7 +72,37 @@ def test_a_damaged_file_is_named(tmp_path, name, text, message):
     run_directory.claim(tmp_path, IDENTITY | {"script": "s"}, {"seed": 1})
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=message):
-        run_directory.read(tmp_path, "s")
+        run_directory.read(tmp_path, "s", seed=int)
+
+
+@pytest.mark.parametrize("name", ["model.json", "settings.json"])
+@pytest.mark.parametrize("text", ["null", "[]", "5"])
+def test_a_folder_with_a_damaged_file_is_not_claimed(tmp_path, name, text):
+    run_directory.claim(tmp_path, IDENTITY, {"seed": 1})
+    (tmp_path / "checkpoint").touch()
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=f"{name} is damaged, remove it"):
+        run_directory.claim(tmp_path, IDENTITY, {"seed": 1})
+    assert (tmp_path / name).read_text() == text
+
+
+def test_another_script_is_named_before_what_else_differs(tmp_path):
+    run_directory.claim(tmp_path, {**IDENTITY, "script": "run_x"}, {})
+    (tmp_path / "checkpoint").touch()
+    with pytest.raises(ValueError, match="there 'script' is run_x, this run's run_y"):
+        run_directory.claim(tmp_path, {"config": {}, "script": "run_y"}, {})
+
+
+def test_the_log_is_read_up_to_its_last_whole_line(tmp_path):
+    assert run_directory.read_log(tmp_path) == []
+    path = tmp_path / "train_log.jsonl"
+    path.write_text('{"step": 2}\n{"step": 4, "loss": null}\n{"step": 6, "lo')
+    log = [(2, '{"step": 2}\n'), (4, '{"step": 4, "loss": null}\n')]
+    assert run_directory.read_log(tmp_path) == log
+    for line in ("[]", "5", "{}", '{"step": "a"}', "x"):
+        path.write_text(f'{{"step": 2}}\n{line}\n')
+        with pytest.raises(ValueError, match="train_log.jsonl, line 2 is "):
+            run_directory.read_log(tmp_path)
 
 
 def test_a_full_disk_is_said_of_the_file(tmp_path):
@@ -156,7 +192,7 @@ def test_results_are_lines_and_json(tmp_path):
 
 
 def test_tables_survive_any_cell(tmp_path):
-    rows = [("id", "label"), ("a\tb", 'say "x"\n'), ("é", "")]
+    rows = [("id", "label"), ("a\tb", 'say "x"\n'), ("é", ""), ("c\rd", "\r\n")]
     run_directory.write_table(tmp_path / "t.tsv", rows)
     with open(tmp_path / "t.tsv", encoding="utf-8", newline="") as file:
         assert [tuple(row) for row in csv.reader(file, delimiter="\t")] == rows

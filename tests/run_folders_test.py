@@ -9,6 +9,7 @@ import choosing
 import question_answering
 import run_directory
 import run_glue
+import runs
 import text_classification
 import word_tagging
 from tests import scripts, squad_files
@@ -100,6 +101,28 @@ def test_a_trained_run_without_its_checkpoints_is_no_model(tmp_path, golden):
             )
             with pytest.raises(ValueError, match=words):
                 module.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"config": 5}, "model.json is damaged, .* 'config' to be dict"),
+        ({"do_lower_case": None}, "model.json is damaged, .* no 'do_lower_case'"),
+        ({"max_seq_length": "a"}, "settings.json is damaged, .* to be int, got 'a'"),
+        ({"max_seq_length": None}, "settings.json is damaged, .* no 'max_seq_length'"),
+    ],
+)
+def test_what_a_damaged_folder_lacks_is_named(tmp_path, golden, changes, message):
+    config = json.loads((golden / "tiny_tf1/bert_config.json").read_text())
+    run = {"script": "run_squad", "config": config, "do_lower_case": True}
+    run |= {"max_seq_length": 16, **changes}
+    run = {name: value for name, value in run.items() if value is not None}
+    for name in ("model.json", "settings.json"):
+        run_directory.write_json(tmp_path / name, run)
+    with pytest.raises(ValueError, match=message):
+        found = runs.read(tmp_path, "run_squad")
+        assert found.config.hidden_size == config["hidden_size"]
+        assert found.do_lower_case
 
 
 def test_a_training_that_was_killed_is_ended_before_run_glue_predicts(tmp_path):

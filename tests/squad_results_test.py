@@ -95,3 +95,13 @@ def test_the_threshold_is_kept_to_the_bit(tmp_path):
     assert squad_results.read_threshold(folder, 7) == odds
     with pytest.raises(ValueError, match="of the model of step 7, .* of step 9;"):
         squad_results.read_threshold(folder, 9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "{}", "null", "5", '{"global_step": 7, "null_score_diff_threshold": "x"}'],
+)
+def test_a_damaged_threshold_is_named(tmp_path, text):
+    (tmp_path / squad_results.THRESHOLD_FILE).write_text(text)
+    with pytest.raises(ValueError, match="threshold.json is damaged, remove it"):
+        squad_results.read_threshold(str(tmp_path), 7)

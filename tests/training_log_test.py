@@ -48,6 +48,14 @@ def test_lines_after_the_step_resumed_from_are_forgotten(tmp_path):
     assert [line["step"] for line in read(tmp_path)] == [2, 4]
 
 
+def test_a_damaged_log_is_named(tmp_path):
+    for text in ("[]\n", '{"step": "a"}\n'):
+        (tmp_path / "train_log.jsonl").write_text(text)
+        with pytest.raises(ValueError, match="train_log.jsonl, line 1 is damaged"):
+            training_log.TrainingLog(tmp_path, 4, 10)
+        assert (tmp_path / "train_log.jsonl").read_text() == text
+
+
 def test_no_share_above_all_of_the_rate(tmp_path):
     log = training_log.TrainingLog(tmp_path, 0, 10, lambda *seen: seen[1] / 100)
     log.write(2, MEANS, 8, COUNTED)

@@ -48,3 +48,32 @@ def test_a_file_appears_when_it_is_whole(tmp_path):
         raise OSError("no more")
     assert path.read_text() == "after"
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_what_an_object_lacks_is_said_of_the_file(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"step": 3, "rate": 0.5, "name": null}')
+    found = filesystem.read_object(str(path), step=int, rate=int | float)
+    assert found == {"step": 3, "rate": 0.5, "name": None}
+    assert found.get("labels") is None
+    with pytest.raises(ValueError, match="a.json is damaged, .*: it has no 'labels'"):
+        found["labels"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]", r"expected an object, got \[1\]"),
+        ("null", "expected an object, got None"),
+        ("5", "expected an object, got 5"),
+        ("{}", "it has no 'step'"),
+        ('{"step": "a"}', "expected 'step' to be int, got 'a'"),
+        ('{"step": 1, "rate": []}', r"expected 'rate' to be int \| float, got \[\]"),
+        ("{", "Expecting property name"),
+    ],
+)
+def test_an_object_of_another_shape_is_refused(tmp_path, text, message):
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"a.json is damaged, remove it: {message}"):
+        filesystem.read_object(str(path), step=int, rate=int | float)
