@@ -5,6 +5,7 @@ The package tensorflow-datasets is needed for this only, and imported here only.
 
 import dataclasses
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ _GLUE_TEXTS = {
     "mnli": ("premise", "hypothesis"),
     "ax": ("premise", "hypothesis"),
 }
+# name/config:version, the last two perhaps left out.
+_NAME = re.compile(r"([a-zA-Z]\w*)(?:/([\w+.-]+))?(?::(?:\d+|\*)(?:\.(?:\d+|\*)){2})?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +115,9 @@ def find_task(
         text_a, text_b, label: features of the data set; not looked at for GLUE.
 
     Raises:
-        ValueError: the package is not installed; there is no such data set, or it has
-            no such features, or labels that are neither classes nor numbers.
+        ValueError: the package is not installed; there is no such data set, part or
+            version; it has no such features, or labels that are neither classes nor
+            numbers.
     """
     builder = _make_builder(name, data_dir)
     features = builder.info.features
@@ -187,8 +191,23 @@ def _make_builder(name: str, data_dir: str | pathlib.Path | None) -> Any:
         raise ValueError(
             "to read data by --tfds_name install the package tensorflow-datasets"
         ) from None
+    match = _NAME.fullmatch(name)
+    if not match:  # the package reads more, such as data sets that are in a network
+        raise ValueError(
+            f"expected a data set such as imdb_reviews, glue/mrpc or glue/mrpc:2.0.0, "
+            f"got {name!r:.80}"
+        )
+    dataset, config = match.groups()
     try:
         return tfds.builder(name, data_dir=data_dir, try_gcs=False)
     except tfds.core.registered.DatasetNotFoundError:
-        known = tables.not_among(name.partition("/")[0], tfds.list_builders())
+        known = tables.not_among(dataset, tfds.list_builders())
         raise ValueError(f"TensorFlow Datasets has no data set {known}") from None
+    except ValueError:
+        configs = tfds.builder_cls(dataset).builder_configs
+        if config is None or config in configs:
+            raise
+        known = tables.not_among(config, configs)
+        raise ValueError(f"the data set {dataset} has no part {known}") from None
+    except AssertionError as error:
+        raise ValueError(" ".join(str(error).split())) from None

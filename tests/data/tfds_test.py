@@ -170,8 +170,23 @@ def test_a_data_set_that_is_not_prepared(tmp_path):
 def test_names_that_do_not_exist(tmp_path):
     with pytest.raises(ValueError, match="no data set 'gleu'.*did you mean 'glue'"):
         tfds.find_task("gleu/mrpc", tmp_path)
-    with pytest.raises(ValueError, match="BuilderConfig mrcp not found"):
+    with pytest.raises(ValueError, match="glue has no part 'mrcp'; .* mean 'mrpc'"):
         tfds.find_task("glue/mrcp", tmp_path)
+    with pytest.raises(
+        ValueError, match=r"at version 9\.9\.9, only: 2\.0\.0"
+    ) as caught:
+        tfds.find_task("glue/mrpc:9.9.9", tmp_path)
+    assert "\n" not in str(caught.value)
+    assert tfds.find_task("glue/mrpc:2.*.*", tmp_path).labels == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "glue/mrpc/", "glue/mrpc:x", "glue/mrpc/data_dir=/x", "huggingface:glue"],
+)
+def test_what_is_no_name(name, tmp_path):
+    with pytest.raises(ValueError, match=f"expected a data set .*, got '{name}'"):
+        tfds.find_task(name, tmp_path)
 
 
 def test_without_the_package(tmp_path, monkeypatch):
