@@ -2,7 +2,9 @@
 
 All are UTF-8, with or without a byte order mark. Only "\n" ends a line, as in the
 original (`str.splitlines` would also cut at U+2028, which occurs in real text); a
-"\r" before it is dropped. Every error names the file and, where there is one, the line.
+"\r" before it is dropped. Another "\r" is refused in the first line: where lines end
+so, that one would be the whole file. Every error names the file and, where there is
+one, the line.
 """
 
 import csv
@@ -51,7 +53,8 @@ def read_lines(path: str | pathlib.Path) -> Iterator[tuple[int, str]]:
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file is empty, not UTF-8 (the byte's offset is named; in a
-            gzip file it counts in the unpacked text), or damaged gzip.
+            gzip file it counts in the unpacked text), or damaged gzip; its lines seem
+            to end with CR alone.
     """
     path = pathlib.Path(path)
     offset = 0
@@ -60,6 +63,11 @@ def read_lines(path: str | pathlib.Path) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(file, start=1):
                 text = _decode(path, number, offset, line)
                 offset += len(line)
+                if number == 1 and "\r" in text.removesuffix("\n").removesuffix("\r"):
+                    raise ValueError(
+                        f"{path}, line 1: a CR stands within the line; if lines end "
+                        "with CR alone, save the file with LF at the end of lines"
+                    )
                 yield number, text.removeprefix("\ufeff") if number == 1 else text
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is not a whole gzip file: {error}") from None
@@ -165,7 +173,15 @@ def _json_cell(where: str, row: dict[str, Any], name: str) -> str:
         raise ValueError(
             f"{where}: {name!r} must be a string or a number, got {value!r:.60}"
         )
-    return value if isinstance(value, str) else json.dumps(value)
+    text = value if isinstance(value, str) else json.dumps(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{where}: {name!r} holds {text[error.start]!a}, half of a character that "
+            "JSON writes as a pair; remove it"
+        ) from None
+    return text
 
 
 def _column_indices(
@@ -177,6 +193,11 @@ def _column_indices(
     for name in columns:
         if name not in header:
             raise ValueError(f"{where}: no column {not_among(name, header)}")
+        if header.count(name) > 1:
+            raise ValueError(
+                f"{where}: {header.count(name)} columns are called {name!r}, which is "
+                "to be read; rename the others"
+            )
     return [header.index(name) for name in columns]
 
 
@@ -232,8 +253,9 @@ def read_columns(
     Row numbers count from 0, the header included, as the original's guids do.
 
     Raises:
-        ValueError: another extension, a column that is not there, a row of another
-            width, no rows at all, and what `read_lines` raises.
+        ValueError: another extension, a column that is not there or is there twice, a
+            text that is not all characters, a row of another width, no rows at all,
+            and what `read_lines` raises.
     """
     path = pathlib.Path(path)
     suffix = pathlib.Path(path.name.removesuffix(".gz")).suffix

@@ -113,6 +113,16 @@ def test_cells_larger_than_the_limit_of_csv(tmp_path):
             "b\taa\n1\t2\n",
             "line 1: no column 'a'; there are 'b', 'aa'; did you",
         ),
+        ("t.csv", "a,b,a\n1,2,3\n", "line 1: 2 columns are called 'a', .*; rename"),
+        ("t.tsv", "a\ta\tb\n1\t2\t3\n", "line 1: 2 columns are called 'a'"),
+        ("t.tsv", "a\tb\r1\t2\r3\t4\r", "line 1: a CR .* save the file with LF"),
+        ("t.csv", "a,b\r1,2\r3,4\r\n", "line 1: a CR .* save the file with LF"),
+        ("t.jsonl.gz", '{"a": 1}\r{"a": 2}', "line 1: a CR .* save the file with LF"),
+        (
+            "t.jsonl",
+            '{"a": "1"}\n{"a": "\\ud83d."}',
+            r"line 2: 'a' holds '\\ud83d', half",
+        ),
         ("t.jsonl", '{"a": 1}\n{"b": 1}\n', "line 2: no column 'a'; there are 'b'"),
         ("t.jsonl", '{"a": 1}\n[1]\n', r"line 2: expected a JSON object, got '\[1\]'"),
         ("t.jsonl", '{"a": 1}\n{"a": 1\n', "line 2 is not JSON: .* at column 8"),
@@ -133,6 +143,14 @@ def test_errors_say_where(tmp_path, name, content, message):
         list(tables.read_columns(path, ["a"]))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_fault(tmp_path):
+    """A CR within a later line, columns of one name that are not read, an emoji."""
+    path = write(tmp_path / "t.tsv", "a\tb\tb\r\n1\r2\t3\t4\r\n")
+    assert values(path, ["a"]) == [["1\r2"]]
+    path = write(tmp_path / "t.jsonl", '{"a": "\\ud83d\\ude00", "b": "\\ud83d"}')
+    assert values(path, ["a"]) == [["\U0001f600"]]
 
 
 def test_a_column_number_beyond_the_row(tmp_path):
