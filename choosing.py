@@ -14,6 +14,7 @@ ending; of one on ARCT they are claim and reason, and a warrant: see `continuati
 import numpy as np
 import tensorflow as tf
 
+import arguments
 import inference
 import runs
 from data import classification, features
@@ -59,8 +60,10 @@ class Predictor:
             list of dict: label, the number of the best choice from 0; choice, its text;
             score, its probability; and probabilities, of all of them.
         Raises:
-            ValueError: they are not lists of the same length, or there is no choice.
+            ValueError: they are not lists of str of the same length, or there is no
+                choice.
         """
+        contexts, choices = _check(contexts, choices)
         answers = []
         for texts, logits in zip(choices, self.logits(contexts, choices), strict=True):
             probabilities = losses.softmax(logits).numpy()
@@ -77,20 +80,7 @@ class Predictor:
 
     def logits(self, contexts, choices):
         """list of float32 [choices]; arguments as for `predict`."""
-        if isinstance(contexts, str) or any(
-            isinstance(texts, str) for texts in choices
-        ):
-            raise ValueError("expected a list of contexts and a list of lists of texts")
-        if len(contexts) != len(choices):
-            raise ValueError(
-                f"every context needs a list of choices, got {len(contexts)} contexts "
-                f"and {len(choices)} lists"
-            )
-        if not all(choices):
-            raise ValueError(
-                f"every context needs a choice, got none for number "
-                f"{[len(texts) for texts in choices].index(0)}, counted from 0"
-            )
+        contexts, choices = _check(contexts, choices)
         examples = [
             classification.InputExample("", context, text)
             for context, texts in zip(contexts, choices, strict=True)
@@ -104,11 +94,34 @@ class Predictor:
         return np.split(np.array(logits, np.float32), ends)[:-1]
 
 
+def _check(contexts, choices):
+    """A list of str, and a list of lists of str."""
+    contexts = arguments.texts("contexts", contexts)
+    choices = [
+        arguments.texts(f"choices[{place}]", of_context)
+        for place, of_context in enumerate(
+            arguments.items("choices", choices, "lists of str")
+        )
+    ]
+    if len(contexts) != len(choices):
+        raise ValueError(
+            f"every context needs a list of choices, got {len(contexts)} contexts "
+            f"and {len(choices)} lists"
+        )
+    if not all(choices):
+        raise ValueError(
+            f"every context needs a choice, got none for number "
+            f"{choices.index([])}, counted from 0"
+        )
+    return contexts, choices
+
+
 def load(model_dir, batch_size=16):
     """The Predictor of an output folder of run_swag.py, with the run's settings.
 
     Raises:
-        ValueError: the folder is not one of run_swag.py, or holds no weights.
+        ValueError: the folder is not one of run_swag.py, or holds no weights, or
+            batch_size is no number of choices.
     """
-    run = runs.read(model_dir, "run_swag")
+    run = runs.read(arguments.path("model_dir", model_dir), "run_swag")
     return Predictor(load_model(run), run, batch_size)

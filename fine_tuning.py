@@ -153,11 +153,19 @@ def find_labels(
         suits: whether a label may be one of this script's.
     Raises:
         FileNotFoundError: there are none.
+        ValueError: those beside the weights do not suit.
     """
     path = os.path.join(output_dir, "labels.json")
     if init_checkpoint and not os.path.exists(path):
-        labels = model_files.find_head(init_checkpoint).labels
-        if labels and all(map(suits, labels)):
+        labels = model_files.find_head(init_checkpoint).labels or ()
+        strange = [label for label in labels if not suits(label)]
+        if strange:
+            raise ValueError(
+                f"the labels of {init_checkpoint} are none that this script predicts: "
+                f"{', '.join(map(repr, strange[:5]))}; train first (--do_train), or "
+                "give an --init_checkpoint that was trained for this"
+            )
+        if labels:
             return labels
     if not os.path.exists(path):
         raise FileNotFoundError(

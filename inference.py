@@ -9,6 +9,8 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
+import arguments
+import head_match
 import model_files
 from data import features, tables
 from modeling import attention, checkpoint, checkpoint_state
@@ -45,30 +47,38 @@ def load(model, path, skip_mismatched_heads=False, output_dir=None):
             another order, the outputs move with their names.
     Returns:
         checkpoint.Report.
+    Raises:
+        ValueError: a weight is NaN or infinite, or what `checkpoint.read` and `assign`
+            raise.
     """
     weights = checkpoint.read(path)
+    _check_finite(weights, path)
+    heads = None
     if output_dir and "output_bias" in weights:
-        weights = _in_order_of(output_dir, weights, path)
+        heads = model_files.find_head(path), model_files.find_head(output_dir)
+        weights = head_match.in_order_of(weights, path, *heads)
     report = checkpoint.assign(model, weights, path, skip_mismatched_heads)
     logging.info("weights from %s\n%s", path, report.table())
+    if heads and "output_bias" in report.loaded:
+        head_match.warn_of_other_kind(path, *heads)
     return report
 
 
-def _in_order_of(output_dir, weights, path):
-    """The weights with the outputs in the order of the labels of a run."""
-    there = model_files.find_head(path).labels
-    here = model_files.find_head(output_dir).labels
-    if not (there and here and len(there) == len(here) == len(weights["output_bias"])):
-        return weights
-    moved = model_files.reorder_outputs(weights, there, here)
-    if moved is None:
-        logging.warning(
-            "%s calls its outputs %s, which are taken for %s, in this order",
-            path,
-            ", ".join(there),
-            ", ".join(here),
-        )
-    return weights if moved is None else moved
+def _check_finite(weights, path):
+    """Refuses weights that answer NaN, or the same, whatever they are asked."""
+    for name, array in weights.items():
+        if array.dtype.kind not in "OSU" and not _is_finite(array):
+            raise ValueError(
+                f"{name} in {checkpoint.locate(path)} holds values that are NaN or "
+                "infinite; take another checkpoint, or remove the files of this one if "
+                "there is an earlier one beside it"
+            )
+
+
+def _is_finite(array):
+    # A sum needs no memory and shows what is not, but may overflow where all are.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
 
 
 def find_trained(output_dir, init_checkpoint=None):
@@ -116,12 +126,20 @@ def read_validation(output_dir):
     Returns:
         list of dict, see validation.py; empty without --keep_best.
     Raises:
-        ValueError: the file is damaged; names the line.
+        ValueError: the file is damaged.
     """
     path = os.path.join(output_dir, VALIDATION_FILE)
     if not os.path.exists(path) or not os.path.getsize(path):
         return []
-    return [line for _, line in tables.read_jsonl(path)]
+    lines = []
+    try:
+        for number, line in tables.read_jsonl(path):
+            if not isinstance(line.get("step"), int):
+                raise ValueError(f"line {number} names no step")
+            lines.append(line)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, remove it: {error}") from None
+    return lines
 
 
 def load_trained(model, output_dir, init_checkpoint=None, complete=False):
@@ -213,6 +231,8 @@ class Sequences:
         forward: function of a batch, input_ids, input_mask and segment_ids [batch,
             seq_length], giving a tensor [batch, ...].
         batch_size: int, sequences at a time.
+    Raises:
+        ValueError: batch_size is not an int, 1 at least.
     """
 
     def __init__(self, forward, batch_size):
@@ -223,7 +243,7 @@ class Sequences:
             ],
             autograph=False,
         )
-        self._batch_size = batch_size
+        self._batch_size = arguments.whole("batch_size", batch_size)
 
     def __call__(self, rows):
         """What the model gives for each sequence, however they are batched.

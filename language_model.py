@@ -21,6 +21,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+import arguments
 import inference
 import model_files
 from data import classification, filesystem, scoring, tokenization
@@ -54,7 +55,8 @@ class Predictor:
         self.tokenizer, self.max_seq_length = tokenizer, max_seq_length
         self.config = model.config
         self.on_answers = lambda _: None
-        self._batch_size, self._absent = batch_size, absent
+        self._batch_size = arguments.whole("batch_size", batch_size)
+        self._absent = absent
         # A model may have room for more entries than the vocabulary has.
         words = map(tokenizer.inv_vocab.get, range(model.config.vocab_size))
         self._words = np.array([word or "[UNK]" for word in words], object)
@@ -92,19 +94,22 @@ class Predictor:
             list of list of dict, for each [MASK] of a text, in order: words and their
             probabilities, the likeliest first.
         Raises:
-            ValueError: a text has no [MASK] or is too long, the model has no masked LM
-                head or is a left-to-right one, or top_k is not of its vocabulary.
+            ValueError: they are not lists of str of the same length, a text has no
+                [MASK] or is too long, the model has no masked LM head or is a
+                left-to-right one, or top_k is not of its vocabulary.
         """
         check_fills_masks(self.config)
         self._need("cls/predictions/")
-        if not 1 <= top_k <= self.config.vocab_size:
+        most = self.config.vocab_size
+        if not arguments.is_whole(top_k) or not 1 <= top_k <= most:
             raise ValueError(
-                f"top_k must be from 1 to {self.config.vocab_size}, the entries of the "
-                f"model's vocabulary, got {top_k}"
+                f"top_k must be an int from 1 to {most}, the entries of the model's "
+                f"vocabulary, got {top_k!r}"
             )
+        top_k = tf.constant(int(top_k))
         rows = self._rows(scoring.of_masks, texts, pairs)
         answers = self._answers(
-            lambda batch: self._best(batch, tf.constant(top_k)), rows, lambda row: [row]
+            lambda batch: self._best(batch, top_k), rows, lambda row: [row]
         )
         return [
             [
@@ -128,8 +133,9 @@ class Predictor:
             pseudo_perplexity, see `perplexity`; of a left-to-right model log_likelihood
             and perplexity. [CLS] and [SEP] are seen, but not scored.
         Raises:
-            ValueError: a text has a [MASK] or is too long, the model has no masked LM
-                head, or is a left-to-right one and told `within_words`.
+            ValueError: they are not lists of str of the same length, a text has a
+                [MASK] or is too long, the model has no masked LM head, or is a
+                left-to-right one and told `within_words`.
         """
         self._need("cls/predictions/")
         if within_words and self.is_left_to_right:
@@ -169,8 +175,8 @@ class Predictor:
         Returns:
             list of float.
         Raises:
-            ValueError: a text is empty, they are too long, or the model has no next
-                sentence head.
+            ValueError: they are not lists of str of the same length, a text is empty,
+                they are too long, or the model has no next sentence head.
         """
         self._need("cls/seq_relationship/", "bert/pooler/")
         rows = self._rows(scoring.of_pair, texts, pairs)
@@ -188,6 +194,9 @@ class Predictor:
 
     def _rows(self, read, texts, pairs):
         """list of scoring.Row of texts, or pairs, by a function of `scoring`."""
+        texts = arguments.texts("texts", texts)
+        if pairs is not None:
+            pairs = arguments.texts("pairs", pairs, optional=True)
         rows = []
         for both in classification.pair_up(texts, pairs):
             example = classification.InputExample("", *both)
@@ -265,13 +274,16 @@ def load(
         max_seq_length: int, tokens of a sequence; default: the positions of the model.
         batch_size: int, sequences at a time.
     Raises:
-        ValueError: there is no config or vocabulary, or one does not fit the weights.
+        ValueError: there is no config or vocabulary, or one does not fit the weights,
+            or a number is no length, or no number of sequences.
     """
-    model_path = str(model_path)
+    model_path = arguments.path("model_path", model_path)
     model_files.check_case(do_lower_case, model_path)
     config = model_files.read_config(bert_config_file, model_path)
     vocab_file = model_files.find_vocab(vocab_file, model_path)
-    length = max_seq_length or config.max_position_embeddings
+    length = config.max_position_embeddings
+    if max_seq_length is not None:
+        length = arguments.whole("max_seq_length", max_seq_length, 3)
     model_files.check(config, length, vocab_file)
     tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
     with inference.models_in("float32"):

@@ -11,6 +11,7 @@ import dataclasses
 import tensorflow as tf
 from absl import logging
 
+import arguments
 import inference
 import runs
 import squad_results
@@ -53,10 +54,10 @@ class Predictor:
             the context the text is, or None), score, probability, null_score and
             candidates, the best answers in the same form.
         Raises:
-            ValueError: they are not two lists of the same length.
+            ValueError: they are not two lists of str of the same length.
         """
-        if isinstance(questions, str) or isinstance(contexts, str):
-            raise ValueError("expected a list of questions and a list of texts")
+        questions = arguments.texts("questions", questions)
+        contexts = arguments.texts("contexts", contexts)
         if len(questions) != len(contexts):
             raise ValueError(
                 f"every question needs a text, got {len(questions)} questions and "
@@ -92,8 +93,12 @@ def load(model_dir, threshold=None, precision="float32"):
             one that the run was given.
         precision: str, of the model, see `inference.models_in`.
     Raises:
-        ValueError: the folder is not one of run_squad.py, or holds no weights.
+        ValueError: the folder is not one of run_squad.py, or holds no weights, or the
+            threshold is no number.
     """
+    if threshold is not None:
+        threshold = arguments.number("threshold", threshold)
+    model_dir = arguments.path("model_dir", model_dir)
     run = runs.read(model_dir, "run_squad", precision)
     model, step = run.load(models.BertForQuestionAnswering)
     settings = run.settings

@@ -9,6 +9,7 @@ predictor.predict(["A man sleeps."], ["A man is awake."])  # pairs
 
 import numpy as np
 
+import arguments
 import classifier_tasks
 import inference
 import runs
@@ -50,18 +51,22 @@ class Predictor:
 
         Args:
             texts: list of str.
-            pairs: list of str, the second texts; None if there are none.
+            pairs: list of str, the second texts, None or "" where there is none; or
+                None.
         Returns:
             list of dict, see `classifier_tasks.answers`: label, score and
             probabilities; value if the model gives a number.
         Raises:
-            ValueError: they are not lists of the same length.
+            ValueError: they are not lists of str of the same length.
         """
         logits = self.logits(texts, pairs)
         return classifier_tasks.answers(logits, self.run.labels, self._kind)
 
     def logits(self, texts, pairs=None):
         """float32, [texts, outputs]; arguments as for `predict`."""
+        texts = arguments.texts("texts", texts)
+        if pairs is not None:
+            pairs = arguments.texts("pairs", pairs, optional=True)
         rows, owners = [], []
         for number, (text, other) in enumerate(classification.pair_up(texts, pairs)):
             windows = self._sequences(text, other)
@@ -90,7 +95,8 @@ def load(model_dir, batch_size=16):
     """The Predictor of an output folder of run_classifier.py, with the run's settings.
 
     Raises:
-        ValueError: the folder is not one of run_classifier.py, or holds no weights.
+        ValueError: the folder is not one of run_classifier.py, or holds no weights, or
+            batch_size is no number of sequences.
     """
-    run = runs.read(model_dir, "run_classifier")
+    run = runs.read(arguments.path("model_dir", model_dir), "run_classifier")
     return Predictor(load_model(run), run, batch_size)

@@ -10,6 +10,7 @@ predictor.predict(["Ada lives in Paris"])  # texts with spaces between the words
 
 import numpy as np
 
+import arguments
 import inference
 import runs
 from data import ner
@@ -54,7 +55,7 @@ class Predictor:
             for each sentence a list with a dict for each word: word, tag and score,
             which is the tag's probability.
         Raises:
-            ValueError: it is one text, not a list.
+            ValueError: it is no list, or one of its sentences is neither.
         """
         sentences = _split(sentences)
         answers, labels = [], self.run.labels
@@ -97,16 +98,21 @@ class Predictor:
 
 def _split(sentences):
     """Lists of words."""
-    if isinstance(sentences, str):
-        raise ValueError("expected a list of sentences, not one text")
-    return [s.split() if isinstance(s, str) else list(s) for s in sentences]
+    sentences = arguments.items("sentences", sentences, "texts or lists of words")
+    return [
+        words.split()
+        if isinstance(words, str)
+        else arguments.texts(f"sentences[{place}]", words)
+        for place, words in enumerate(sentences)
+    ]
 
 
 def load(model_dir, batch_size=16):
     """The Predictor of an output folder of run_ner.py, with the run's settings.
 
     Raises:
-        ValueError: the folder is not one of run_ner.py, or holds no weights.
+        ValueError: the folder is not one of run_ner.py, or holds no weights, or
+            batch_size is no number of windows.
     """
-    run = runs.read(model_dir, "run_ner")
+    run = runs.read(arguments.path("model_dir", model_dir), "run_ner")
     return Predictor(load_model(run), run, batch_size)

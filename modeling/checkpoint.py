@@ -265,7 +265,10 @@ def assign(model, weights, source, skip_mismatched_heads=False):
     for name in wrong:
         if name not in heads:
             shapes = weights[name].shape, variables[name].shape
-            raise ValueError(weight_shapes.mismatch(name, source, *shapes))
+            message = weight_shapes.mismatch(name, source, *shapes)
+            if not name.startswith("bert/"):
+                message += ", or train a new head with --skip_mismatched_heads"
+            raise ValueError(message)
     _check_layers(variables, weights, source)
     loaded = [name for name in matched if name not in wrong]
     for name in loaded:

@@ -10,6 +10,7 @@ import safetensors.numpy
 import tensorflow as tf
 
 import inference
+import non_finite
 import strategies
 import trainer as trainer_lib
 import training
@@ -74,12 +75,74 @@ def test_the_best_checkpoint_comes_before_the_latest_and_the_initial(tmp_path):
         assert inference.load_trained(model, str(out), initial) == expected
         for weight in model.weights:
             assert (weight.numpy() == expected).all()
-    (out / "validation.jsonl").write_text('{"step": 5}\n{"ste')
-    with pytest.raises(ValueError, match="validation.jsonl, line 2 is not JSON"):
-        inference.load_trained(model, str(out), initial)
+    for damage, words in [
+        ('{"ste', "validation.jsonl, line 2 is not JSON"),
+        ("{}", "line 2 names no step"),
+        ('{"step": "a"}', "line 2 names no step"),
+        ("[]", "line 2: expected a JSON object"),
+    ]:
+        (out / "validation.jsonl").write_text('{"step": 5}\n' + damage)
+        message = f"validation.jsonl is damaged, remove it: .*{words}"
+        with pytest.raises(ValueError, match=message):
+            inference.load_trained(model, str(out), initial)
     for path in (out / "checkpoint", *out.glob("model.ckpt-*")):
         path.unlink()
     assert inference.load_trained(model, str(out), initial) == 5
+
+
+def spoil(prefix, name, value):
+    """One number in a checkpoint of `write`."""
+    weights = checkpoint.read(prefix, with_slots=True)
+    weights[name].flat[-1] = value
+    checkpoint.write_tf1(str(prefix), weights)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["output_bias", "bert/pooler/dense/kernel"])
+def test_weights_that_are_no_numbers_are_refused(tmp_path, name, value):
+    model = models.BertForSequenceClassification(CONFIG, 2)
+    write(tmp_path / "model.ckpt-3", 3)
+    before = [weight.numpy() for weight in model.weights]
+    spoil(tmp_path / "model.ckpt-3", name, value)
+    for path in (tmp_path, tmp_path / "model.ckpt-3"):
+        with pytest.raises(ValueError) as error:
+            inference.load(model, str(path))
+        message = str(error.value)
+        assert message.startswith(f"{name} in {tmp_path}/model.ckpt-3 holds values tha")
+        assert "NaN" in message and "take another checkpoint, or remove" in message
+        assert not non_finite.is_told(message)  # for run_glue.py: this is no training
+    with pytest.raises(ValueError, match=name):
+        inference.load_trained(model, str(tmp_path))
+    for weight, old in zip(model.weights, before, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), old)
+
+
+def test_training_does_not_start_from_them_but_resumes(tmp_path):
+    """What a run has written itself is its own affair, see non_finite.py."""
+    model, strategy = models.BertForSequenceClassification(CONFIG, 2), strategies.make()
+    optimizer = training.make_optimizer(strategy, model, None)
+    trainer = trainer_lib.Trainer(
+        strategy, model, optimizer, losses.CLASSIFICATION, seed=1
+    )
+    write(tmp_path / "initial.ckpt", 3)
+    spoil(tmp_path / "initial.ckpt", "output_bias", np.nan)
+    with pytest.raises(ValueError, match="output_bias in .* NaN"):
+        trainer.start(str(tmp_path / "out"), str(tmp_path / "initial.ckpt"))
+    trainer.save(str(tmp_path / "out"))
+    spoil(tmp_path / "out/model.ckpt-0", "output_bias", np.nan)
+    trainer.start(str(tmp_path / "out"), None)
+    assert np.isnan(model.weights[-1].numpy()[-1])
+
+
+def test_huge_weights_are_numbers(tmp_path):
+    """Though their sum is none in float32."""
+    model = models.BertForSequenceClassification(CONFIG, 2)
+    write(tmp_path / "model.ckpt-3", 3)
+    weights = checkpoint.read(tmp_path)
+    weights["output_weights"] = np.full([2, 8], 3e38, np.float32)
+    checkpoint.write_tf1(str(tmp_path / "model.ckpt-3"), weights)
+    inference.load(model, str(tmp_path))
+    assert (model.weights[-2].numpy() == np.float32(3e38)).all()
 
 
 def test_an_untrained_head_is_said(tmp_path, caplog):

@@ -198,7 +198,6 @@ def test_what_cannot_be_asked(random_predictor, left_to_right):
     size = random_predictor.config.vocab_size
     fill, score = random_predictor.fill_mask, random_predictor.score
     for call, message in [
-        (lambda: fill("[MASK]"), "a list of texts, not one"),
         (lambda: score(["a"], []), "needs the other, got 1 and 0 texts"),
         (
             lambda: fill(["[MASK]", "a"]),

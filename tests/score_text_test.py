@@ -139,7 +139,7 @@ def test_a_head_that_is_not_there_is_refused(flags, golden, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"top_k": 102}, ["top_k must be from 1 to 101", "got 102"]),
+        ({"top_k": 102}, ["top_k must be an int from 1 to 101", "got 102"]),
         ({"do_lower_case": False}, ["--do_lower_case"]),
         ({"within_words": True}, ["--within_words is for --task=perplexity"]),
         (
