@@ -6,8 +6,8 @@ quoting.
 """
 
 import dataclasses
-import itertools
 import pathlib
+from collections.abc import Iterator
 
 from absl import logging
 
@@ -78,9 +78,10 @@ class Task:
 
         Raises:
             FileNotFoundError: the folder or the file is not there.
-            ValueError: the task has no such split; an empty file, invalid UTF-8, too
-                few columns, an unknown label, no number, an id that is there twice or
-                no row of the language; file and line are named.
+            ValueError: the task has no such split; an empty file, invalid UTF-8, no
+                header, other columns than those of the header, an unknown label, no
+                number, an id that is there twice or no row of the language; file and
+                line are named.
         """
         if split not in self.layouts:
             raise ValueError(
@@ -90,15 +91,12 @@ class Task:
         layout, examples, languages, damaged = self.layouts[split], [], set(), 0
         lines = {}
         rows = enumerate(tables.read_tsv(path, skip_blank=layout.is_damaged))
-        for number, (line, row) in itertools.islice(rows, int(layout.header), None):
+        header = self._read_header(path, layout, rows) if layout.header else []
+        for number, (line, row) in rows:
             if len(row) < layout.width and layout.is_damaged:
                 damaged += 1
                 continue
-            if len(row) < layout.width:
-                raise ValueError(
-                    f"{path}, line {line}: expected at least {layout.width} columns "
-                    f"separated by tabs, got {len(row)}"
-                )
+            _check_width(f"{path}, line {line}", layout, header, row)
             if layout.language is not None:
                 languages.add(row[layout.language])
                 if row[layout.language] != self.language:
@@ -134,19 +132,56 @@ class Task:
             f"{data_dir} has no {names[0]}, which holds the {split} set of this task"
         )
 
+    def _read_header(
+        self, path: pathlib.Path, layout: Layout, rows: Iterator[tuple]
+    ) -> list[str]:
+        """The first row, which must be no example: that would be lost."""
+        _, (line, row) = next(rows, (0, (1, [])))
+        if len(row) >= layout.width and self._is_example(layout, row):
+            raise ValueError(
+                f"{path}, line {line}: expected the names of the columns, got an "
+                "example; put the header of the published file above it"
+            )
+        return row
+
+    def _is_example(self, layout: Layout, row: list[str]) -> bool:
+        if layout.label is None:
+            return row[0].isdecimal()  # the index, which test sets begin with
+        try:
+            self._label("", layout, row)
+        except ValueError:
+            return False
+        return True
+
+    def _label(
+        self, where: str, layout: Layout, row: list[str]
+    ) -> targets.Label | None:
+        if layout.label is None:
+            return None
+        cell = self.aliases.get(row[layout.label], row[layout.label])
+        return targets.parse(where, cell, self.labels, self.kind)
+
     def _example(
         self, where: str, split: str, number: int, row: list[str]
     ) -> classification.InputExample:
         layout = self.layouts[split]
-        label = None
-        if layout.label is not None:
-            cell = self.aliases.get(row[layout.label], row[layout.label])
-            label = targets.parse(where, cell, self.labels, self.kind)
+        label = self._label(where, layout, row)
         guid = number if layout.guid is None else row[layout.guid]
         text_b = None if layout.text_b is None else row[layout.text_b]
         return classification.InputExample(
             f"{split}-{guid}", row[layout.text_a], text_b, label
         )
+
+
+def _check_width(where: str, layout: Layout, header: list[str], row: list[str]) -> None:
+    """Refuses a row with a tab too few or too many, which shifts its texts."""
+    problem = None
+    if len(row) < layout.width:
+        problem = f"at least {layout.width} columns separated by tabs"
+    elif header and len(row) != len(header) and not layout.is_damaged:
+        problem = f"the {len(header)} columns of the header"
+    if problem:
+        raise ValueError(f"{where}: expected {problem}, got {len(row)}")
 
 
 _NLI_LABELS = ("contradiction", "entailment", "neutral")

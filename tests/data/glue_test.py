@@ -267,6 +267,8 @@ def test_a_byte_order_mark_is_not_part_of_the_first_cell(tmp_path):
         (MNLI_HEADER + "\t".join("abcdefghij"), "at least 11 columns .*, got 10"),
         (MNLI_HEADER + MNLI_ROW.format("netural"), "line 2: unknown label 'netural'; "
          "there are 'contradiction', 'entailment', 'neutral'; did you mean 'neutral'"),
+        (MNLI_HEADER + MNLI_ROW.format("x\tneutral"), "line 2: expected the 12 columns "
+         "of the header, got 13"),
         (MNLI_HEADER + "\n" + MNLI_ROW.format("neutral"), "line 2 is empty but rows"),
         (MNLI_HEADER + 2 * MNLI_ROW.format("neutral"), "line 3: the id 'train-7' is "
          "that of line 2, too"),
@@ -278,6 +280,15 @@ def test_errors_say_where(tmp_path, content, message):
     with pytest.raises(ValueError, match=message) as caught:
         glue.find_task("mnli").examples(tmp_path, "train")
     assert str(path) in str(caught.value)
+
+
+def test_a_file_without_its_header_would_lose_its_first_example(tmp_path):
+    labelled = {"rte": "0\tA.\tB.\tentailment", "sts-b": "\t".join("0gfyossAB2")}
+    for split, rows in (("train", labelled), ("test", {"rte": "0\tA.\tB."})):
+        for name, row in rows.items():
+            (tmp_path / f"{split}.tsv").write_text(f"{row}\n" * 2, "utf-8")
+            with pytest.raises(ValueError, match="line 1: expected the names of the "):
+                glue.find_task(name).examples(tmp_path, split)
 
 
 def test_invalid_utf8(tmp_path):
