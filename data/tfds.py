@@ -210,4 +210,5 @@ def _make_builder(name: str, data_dir: str | pathlib.Path | None) -> Any:
         known = tables.not_among(config, configs)
         raise ValueError(f"the data set {dataset} has no part {known}") from None
     except AssertionError as error:
-        raise ValueError(" ".join(str(error).split())) from None
+        what = str(error).rpartition('": ')[2]  # after 'Failed to construct "…", "…": '
+        raise ValueError(f"{name}: {what}") from None

@@ -173,7 +173,7 @@ def test_names_that_do_not_exist(tmp_path):
     with pytest.raises(ValueError, match="glue has no part 'mrcp'; .* mean 'mrpc'"):
         tfds.find_task("glue/mrcp", tmp_path)
     with pytest.raises(
-        ValueError, match=r"at version 9\.9\.9, only: 2\.0\.0"
+        ValueError, match=r"^glue/mrpc:9\.9\.9: Dataset glue .*: 2\.0\.0"
     ) as caught:
         tfds.find_task("glue/mrpc:9.9.9", tmp_path)
     assert "\n" not in str(caught.value)
