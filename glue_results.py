@@ -12,7 +12,7 @@ import zipfile
 from collections import Counter
 
 import classifier_tasks
-from data import filesystem, glue, targets
+from data import filesystem, glue, tables, targets
 
 SETTING = ("train_batch_size", "learning_rate", "num_train_epochs")
 # Names of the leaderboard's files, by task and test set.
@@ -45,7 +45,7 @@ def read_scores(folder, task):
         degenerate: whether all examples of a dev set get the same class, or numbers
         that hardly differ.
     Raises:
-        ValueError: the file of results is damaged.
+        ValueError: the file of results or of predictions is damaged.
     """
     scores, degenerate = {}, False
     for split in task.splits("dev"):
@@ -57,7 +57,9 @@ def read_scores(folder, task):
         results = filesystem.read_object(path, **types)
         for name in task.metrics:
             scores[f"{name}{suffix}"] = results[f"eval_{name}"]
-        table = read_table(os.path.join(folder, f"eval_predictions{suffix}.tsv"))
+        path = os.path.join(folder, f"eval_predictions{suffix}.tsv")
+        is_number = task.kind == targets.Kind.NUMBER
+        table = read_table(path, ("gold", "value") if is_number else ("label",))
         degenerate |= is_degenerate(table, task.kind)
     return {
         **scores,
@@ -66,10 +68,17 @@ def read_scores(folder, task):
     }
 
 
-def read_table(path):
-    """Rows of a table that run_classifier.py wrote, as dicts."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
+def read_table(path, columns):
+    """Rows of a table that run_classifier.py wrote, as dicts of these columns.
+
+    Raises:
+        ValueError: it has no rows, or not these columns; see `tables.select`.
+    """
+    rows = tables.select(path, tables.read_csv(path, delimiter="\t"), columns)
+    table = [dict(zip(columns, cells, strict=True)) for _, _, cells in rows]
+    if not table:
+        raise ValueError(f"{path} is damaged, remove it: it has no rows")
+    return table
 
 
 def is_degenerate(table, kind):
@@ -187,10 +196,10 @@ def predictions(path, kind):
     Returns:
         list of str: a label or, within the scale of 0 to 5, a number.
     """
-    table = read_table(path)
     if kind == targets.Kind.NUMBER:
-        return [f"{min(max(float(row['value']), 0), 5):.3f}" for row in table]
-    return [row["label"] for row in table]
+        values = [float(row["value"]) for row in read_table(path, ("value",))]
+        return [f"{min(max(value, 0), 5):.3f}" for value in values]
+    return [row["label"] for row in read_table(path, ("label",))]
 
 
 def majority(task, data_dir):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import glue_results
+import run_directory
 from data import glue, targets
 
 
@@ -129,6 +130,30 @@ def test_damaged_results_are_named(tmp_path, text):
     (tmp_path / "eval_results.json").write_text(text)
     with pytest.raises(ValueError, match="eval_results.json is damaged, remove it"):
         glue_results.read_scores(tmp_path, glue.find_task("rte"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("id\tlabel\n", "is damaged, remove it: it has no rows"),
+        ("id\tvalue\n1\t2\n", "line 1: no column 'label'"),
+        ("id\tlabel\n1\n", "line 2: expected the 2 columns of the header, got 1"),
+    ],
+)
+def test_damaged_predictions_are_named(tmp_path, text, message):
+    finish(tmp_path, "", {"accuracy": 0.5}, "01")
+    (tmp_path / "eval_predictions.tsv").write_text(text)
+    with pytest.raises(ValueError, match=f"eval_predictions.tsv.* {message}"):
+        glue_results.read_scores(tmp_path, glue.find_task("rte"))
+
+
+def test_any_cell_is_read_as_it_was_written(tmp_path):
+    cells = ["a\tb", "c\rd", 'say "x"\n', "\r\n", ""]
+    rows = [("id", "label"), *((cell, cell) for cell in cells)]
+    run_directory.write_table(tmp_path / "t.tsv", rows)
+    table = glue_results.read_table(tmp_path / "t.tsv", ("label", "id"))
+    assert table == [{"label": cell, "id": cell} for cell in cells]
 
 
 def test_which_regressions_are_degenerate():
