@@ -32,7 +32,7 @@ import language_model
 import model_card
 import model_files
 from modeling import models, pooling
-from serving import masked_words, sentence_vectors
+from serving import masked_words, saved_model, sentence_vectors
 
 FLAGS = flags.FLAGS
 
@@ -137,6 +137,7 @@ def words_server(config, text):
     return masked_words.MaskedWords(model, *text, FLAGS.top_k)
 
 
+_OF_TEXT = ("bert_config_file", "do_lower_case", "max_seq_length", "vocab_file")
 # By --head: what makes the server, and the flags that are about it alone.
 HEADS = {
     "sentence_vectors": (vectors_server, ("layers", "pooling", "normalize")),
@@ -144,8 +145,23 @@ HEADS = {
 }
 
 
+def check_unused():
+    """Refuses flags that have no effect on what is exported."""
+    if FLAGS.model_dir:
+        names, reason = _OF_TEXT, "--model_dir, which says it itself"
+        names += tuple(name for _, own in HEADS.values() for name in own)
+    else:
+        reason = f"--head={FLAGS.head}"
+        others = (own for head, (_, own) in HEADS.items() if head != FLAGS.head)
+        names = tuple(name for own in others for name in own)
+    for name in names:
+        if FLAGS[name].present:
+            raise ValueError(f"--{name} has no effect with {reason}; leave it out")
+
+
 def main():
     formats.check(FLAGS.formats)
+    saved_model.check_export_dir(FLAGS.export_dir)
     if bool(FLAGS.model_dir) == bool(FLAGS.init_checkpoint):
         raise ValueError(
             "give either --model_dir, the output folder of a fine-tuning script, or "
@@ -156,6 +172,7 @@ def main():
             "--head is for --init_checkpoint, which needs it: "
             "--head=sentence_vectors or --head=masked_words"
         )
+    check_unused()
     if FLAGS.formats and FLAGS.precision != "float32":
         raise ValueError(
             f"--formats are made of the model in float32; leave them out, or "

@@ -5,6 +5,7 @@ import os
 
 import encoders
 import inference
+import model_files
 import run_directory
 from data import tokenization
 from modeling import config as config_lib
@@ -86,7 +87,10 @@ def read(model_dir, script, precision="float32"):
         script: str, the script whose run it must be, such as "run_classifier".
         precision: str, of the models that it gives.
     Raises:
-        ValueError: it is not the folder of a run of that script, or damaged.
+        ValueError: it is not the folder of a run of that script, or damaged, or its
+            vocabulary is larger than its model's.
     """
     found = run_directory.read(model_dir, script, max_seq_length=int)
-    return Run(str(model_dir), *found, precision)
+    run = Run(str(model_dir), *found, precision)
+    model_files.check(run.config, run.max_seq_length, run.vocab_file)
+    return run

@@ -39,7 +39,11 @@ def define_flags():
     flags.DEFINE_integer("rest_port", 8501, "0 for any that is free.", 0, 65535)
     flags.DEFINE_integer("grpc_port", 8500, "0 for any that is free.", 0, 65535)
     flags.DEFINE_integer(
-        "max_batch_size", 32, "Items of requests that run as one; 1 joins none.", 1
+        "max_batch_size",
+        32,
+        "Items of requests that run as one, which no export of this project minds; 1 "
+        "joins none, for a SavedModel whose rows depend on one another.",
+        1,
     )
     flags.DEFINE_float(
         "batch_timeout_ms",
@@ -59,13 +63,24 @@ def define_flags():
     flags.DEFINE_integer(
         "max_queue", 128, "Requests that may wait; further ones are refused.", 1
     )
-    flags.DEFINE_integer("max_items", 256, "Items of a request.", 1)
-    flags.DEFINE_integer("max_body_bytes", 4 << 20, "Bytes of a request.", 1, 2**30)
+    flags.DEFINE_integer("max_items", 256, "Texts or sequences of a request.", 1)
+    flags.DEFINE_integer("max_text_bytes", 1 << 17, "Bytes of one of its texts.", 1)
+    flags.DEFINE_integer(
+        "max_body_bytes",
+        4 << 20,
+        "Bytes of a request, and of its texts if all were as long as the longest.",
+        1,
+        2**30,
+    )
+    flags.DEFINE_integer(
+        "max_connections", 256, "Connections over HTTP at the same time.", 1, 65536
+    )
     flags.DEFINE_float("timeout_s", 30.0, "Seconds for an answer.", 0.001)
     flags.DEFINE_float(
         "client_timeout_s",
         30.0,
-        "Seconds for a client to send its headers, and then its body, over HTTP.",
+        "Seconds for a client to send its headers, then its body, and to read the "
+        "answer, over HTTP.",
         0.001,
     )
     flags.DEFINE_float(
@@ -91,10 +106,11 @@ def main():
         values.pop("tensorflow_intra_op_parallelism")
     )
     models = repository.parse(values.pop("model"))
-    is_done = asyncio.run(serve(service.Service(service.Settings(models, **values))))
-    if not is_done:
-        logging.flush()
-        os._exit(0)  # The interpreter would wait for a model that still runs.
+    with asyncio.Runner() as runner:
+        settings = service.Settings(models, **values)
+        if not runner.run(serve(service.Service(settings))):
+            logging.flush()
+            os._exit(0)  # Others would wait for a model that still runs or loads.
 
 
 async def serve(server):

@@ -66,7 +66,7 @@ class Batcher:
             errors.RequestError: the queue is full, or the model refuses or fails.
         """
         if self._num_waiting >= self._max_queue:
-            raise errors.exhausted(
+            raise errors.busy(
                 f"{self._num_waiting} requests wait already; try again later"
             )
         loop = asyncio.get_running_loop()

@@ -13,6 +13,7 @@ HTTP_STATUS = {
     _Code.INVALID_ARGUMENT: 400,
     _Code.NOT_FOUND: 404,
     _Code.RESOURCE_EXHAUSTED: 503,
+    _Code.UNAVAILABLE: 503,
     _Code.DEADLINE_EXCEEDED: 504,
     _Code.INTERNAL: 500,
 }
@@ -44,9 +45,9 @@ def not_found(sentence):
     return RequestError(_Code.NOT_FOUND, sentence)
 
 
-def exhausted(sentence):
-    """The client may try again later."""
-    return RequestError(_Code.RESOURCE_EXHAUSTED, sentence)
+def busy(sentence):
+    """The client may try again later, as clients of gRPC do by themselves."""
+    return RequestError(_Code.UNAVAILABLE, sentence)
 
 
 def check_count(count, most):
@@ -82,7 +83,10 @@ def of_model(error):
     if isinstance(error, tf.errors.InvalidArgumentError | tf.errors.OutOfRangeError):
         return invalid(f"the model refuses these inputs: {_sentence(error)}")
     if isinstance(error, tf.errors.ResourceExhaustedError | MemoryError):
-        return exhausted("the inputs are too large for this machine's memory")
+        return RequestError(
+            _Code.RESOURCE_EXHAUSTED,
+            "the inputs are too large for this machine's memory",
+        )
     logging.error("a model failed: %s: %s", type(error).__name__, _sentence(error))
     return RequestError(_Code.INTERNAL, "the model failed; the server's log says how")
 

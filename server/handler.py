@@ -20,8 +20,9 @@ _MAX_DISCARDED = 64 << 20
 class Handler(tornado.web.RequestHandler):
     """Answers errors as {"error": sentence}, limits the body, counts the request.
 
-    Settings of the application: inference, monitor, max_body_bytes, is_stopping and
-    requests, a set that holds the handlers of whole requests until they are answered.
+    Settings of the application: inference, monitor, max_body_bytes, client_timeout_s,
+    is_stopping and requests, a set that holds the handlers of whole requests until they
+    are answered.
     """
 
     METHOD = "other"  # for the counts; None is not counted
@@ -72,8 +73,13 @@ class Handler(tornado.web.RequestHandler):
         self.settings["requests"].add(self)
         self._started = time.perf_counter()
         self._task = asyncio.ensure_future(work)
+        stream = self.request.connection.stream
         try:
-            await self.finish(await self._task)
+            answer = await self._task
+            async with asyncio.timeout(self.settings["client_timeout_s"]):
+                await self.finish(answer)
+        except TimeoutError:  # The client does not read.
+            stream.close()
         except errors.RequestError as error:
             raise tornado.web.HTTPError(
                 errors.HTTP_STATUS[error.code], error.sentence

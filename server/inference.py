@@ -42,13 +42,13 @@ class Inference:
     Args:
         repository: repository.Repository.
         batcher: batching.Batcher.
-        max_items: int, of a request.
+        limits: signatures.Limits, of a request.
         timeout_s: float, from the request to the outputs.
     """
 
-    def __init__(self, repository, batcher, max_items, timeout_s):
-        self.repository = repository
-        self.max_items = max_items
+    def __init__(self, repository, batcher, limits, timeout_s):
+        self.repository, self._limits = repository, limits
+        self.max_items = limits.max_items
         self._batcher, self._timeout_s = batcher, timeout_s
 
     async def predict(self, target, read):
@@ -94,8 +94,7 @@ class Inference:
         signature = version.signature(target.signature, method)
         with version.in_use():
             inputs = await read(signature)
-            num_items = signature.check(inputs)
-            errors.check_count(num_items, self.max_items)
+            num_items = signature.check(inputs, self._limits)
             try:
                 async with asyncio.timeout(self._timeout_s):
                     outputs = await self._batcher.run(signature, inputs, num_items)

@@ -34,7 +34,7 @@ def parse(body):
         raise errors.invalid(f"the body is not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
         raise errors.invalid(
-            f"the body is not JSON: {error.msg} at character {error.pos}"
+            f"the body is not JSON, from character {error.pos} on: {error.msg}"
         ) from None
     except RecursionError:
         raise errors.invalid("the lists of the body are nested too deeply") from None

@@ -10,7 +10,7 @@ from server import errors
 _MAX_RANK = 32
 # A message may give one number for all of a large shape. More elements than this, and
 # than the message has bytes, are refused.
-_MAX_REPEATED = 1 << 20
+_MAX_REPEATED = 1 << 17
 
 
 def inputs(request, signature):
@@ -66,7 +66,7 @@ def _to_array(tensor, spec, name):
         raise errors.invalid(f"input {name} has shape {shape} and fewer values")
     try:
         return tf.make_ndarray(tensor).reshape(shape)
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         raise errors.invalid(
             f"input {name} does not have the values of its shape {shape}"
         ) from None

@@ -93,16 +93,18 @@ class _Model:
     def __init__(self, name, folder):
         self.name, self.folder = name, folder
         self.version, self.states = None, {}
-        self._failed = None  # path and contents of what could not be loaded
+        self._failed = {}  # number → contents of what could not be loaded
 
     def load_highest(self):
-        """Loads the highest version unless it is served, or failed as it is.
+        """Loads the highest version that can be loaded, unless it is served.
+
+        What cannot be loaded is told, and tried again when its files have changed.
 
         Returns:
             versions.Version, a new one, or None.
         Raises:
             OSError: the folder is not there.
-            ValueError: nothing is served and there is none, or it cannot be loaded.
+            ValueError: nothing is served and there is none, or none can be loaded.
         """
         found = find_versions(self.folder)
         if not found and self.version:
@@ -112,22 +114,25 @@ class _Model:
                 f"{self.folder} has no SavedModel for --model={self.name}: expected "
                 "saved_model.pb in it or in a folder in it whose name is a number"
             )
-        number = max(found)
-        if self.version and number == self.version.number:
-            return None
-        attempt = (found[number], _contents(found[number]))
-        if attempt == self._failed:
-            return None
-        self.states[number] = ("LOADING", "")
-        try:
-            version = versions.Version(self.name, number, found[number])
-        except ValueError as error:
-            self._failed = attempt
-            self.states[number] = ("END", str(error))
-            raise
-        self._failed = None
-        self.states[number] = ("AVAILABLE", "")
-        return version
+        for number in sorted(found, reverse=True):
+            if self.version and number == self.version.number:
+                return None
+            contents = _contents(found[number])
+            if self._failed.get(number, ()) == contents:
+                continue
+            self.states[number] = ("LOADING", "")
+            try:
+                version = versions.Version(self.name, number, found[number])
+            except ValueError as error:
+                self._failed[number] = contents
+                self.states[number] = ("END", str(error))
+                if not self.version and number == min(found):
+                    raise
+                logging.error("%s", error)
+                continue
+            self.states[number] = ("AVAILABLE", "")
+            return version
+        return None
 
 
 class Repository:
@@ -135,11 +140,14 @@ class Repository:
 
     Args:
         folders: dict of name → folder.
+    Attributes:
+        is_loading: bool, whether a thread loads a version.
     Raises:
         ValueError, OSError: a model cannot be loaded.
     """
 
     def __init__(self, folders):
+        self.is_loading = False
         self._models = {name: _Model(name, path) for name, path in folders.items()}
         for model in self._models.values():
             self._serve(model, model.load_highest())
@@ -206,14 +214,18 @@ class Repository:
             await asyncio.sleep(poll_s)
             for model in self._models.values():
                 try:
-                    version = await asyncio.to_thread(model.load_highest)
+                    version = await asyncio.to_thread(self._load, model)
                 except OSError:
                     continue  # The folder is away; it may come back.
-                except ValueError as error:
-                    logging.error("%s", error)
-                    continue
                 if version:
                     await self._unload(model, self._serve(model, version))
+
+    def _load(self, model):
+        self.is_loading = True
+        try:
+            return model.load_highest()
+        finally:
+            self.is_loading = False
 
     def _serve(self, model, version):
         """Answers from a version from now on; returns the one before."""

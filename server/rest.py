@@ -1,12 +1,21 @@
 """TensorFlow Serving's REST API, health, metrics and a page, over HTTP."""
 
 import asyncio
+import urllib.parse
 
 import tornado.httpserver
 import tornado.web
 from google.protobuf import json_format
 
-from server import examples, handler, inference, json_tensors, metadata, web_page
+from server import (
+    errors,
+    examples,
+    handler,
+    inference,
+    json_tensors,
+    metadata,
+    web_page,
+)
 
 _LARGE = 1 << 15  # bytes of a body, values of an answer: about a millisecond
 # Of what clients of TensorFlow Serving send; curl calls every body a form.
@@ -22,6 +31,18 @@ class Infer(handler.Handler):
         if kind.strip().lower() not in _CONTENT_TYPES:
             raise tornado.web.HTTPError(
                 415, "Content-Type must be application/json, as the body must be"
+            )
+        encoding = self.request.headers.get("Content-Encoding", "identity")
+        if encoding.lower() != "identity":
+            raise tornado.web.HTTPError(
+                415,
+                f"Content-Encoding {errors.quoted(encoding)} is not read; send the "
+                "body as it is",
+            )
+        origin = self.request.headers.get("Origin")
+        if origin and urllib.parse.urlsplit(origin).netloc != self.request.host:
+            raise tornado.web.HTTPError(
+                403, f"pages of {errors.quoted(origin)} may not ask this server"
             )
         await self.answer(self._infer(name, version, method, self.body()))
 
@@ -63,6 +84,8 @@ class Status(handler.Handler):
     async def get(self, name, version):
         await self.answer(self._status(name, version))
 
+    head = get
+
     async def _status(self, name, version):
         repository = self.settings["inference"].repository
         return _to_dict(metadata.status(repository, name, _number(version)))
@@ -91,6 +114,8 @@ class Health(handler.Handler):
 
     async def get(self):
         await self.finish({"status": "ok"})
+
+    head = get
 
 
 class Metrics(handler.Handler):
@@ -148,6 +173,18 @@ ROUTES = [
 ]
 
 
+class _Connections(tornado.httpserver.HTTPServer):
+    """Closes what comes beyond `most` connections, before file descriptors run out."""
+
+    most = None
+
+    def handle_stream(self, stream, address):
+        if len(self._connections) >= self.most:
+            stream.close()
+        else:
+            super().handle_stream(stream, address)
+
+
 class Server:
     """The HTTP server.
 
@@ -155,27 +192,32 @@ class Server:
         service: inference.Inference.
         monitor: monitoring.Monitor.
         max_body_bytes: int.
-        client_timeout_s: float, for a client to send its headers, and its body, and to
-            come back on an open connection.
+        client_timeout_s: float, for a client to send its headers, and its body, to
+            read its answer, and to come back on an open connection.
+        max_connections: int, at the same time.
     """
 
-    def __init__(self, service, monitor, max_body_bytes, client_timeout_s):
+    def __init__(
+        self, service, monitor, max_body_bytes, client_timeout_s, max_connections
+    ):
         self._requests = set()
         self._application = tornado.web.Application(
             ROUTES,
             inference=service,
             monitor=monitor,
             max_body_bytes=max_body_bytes,
+            client_timeout_s=client_timeout_s,
             requests=self._requests,
             is_stopping=False,
             log_function=lambda _: None,  # counted, not logged
         )
-        self._server = tornado.httpserver.HTTPServer(
+        self._server = _Connections(
             self._application,
             idle_connection_timeout=client_timeout_s,
             body_timeout=client_timeout_s,
             max_header_size=16 << 10,
         )
+        self._server.most = max_connections
 
     def listen(self, bound):
         """Starts to accept connections at a socket that listens."""

@@ -45,6 +45,7 @@ class _Calls:
             code = error.code
             await context.abort(error.code, error.sentence)
         except Exception:
+            code = grpc.StatusCode.INTERNAL
             logging.exception("%s failed", method)
             await context.abort(grpc.StatusCode.INTERNAL, "the server failed")
         finally:

@@ -8,7 +8,7 @@ import socket
 import grpc
 from absl import logging
 
-from server import batching, inference, monitoring, repository, rest, rpc
+from server import batching, inference, monitoring, repository, rest, rpc, signatures
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,9 @@ class Settings:
     num_threads: int
     max_queue: int
     max_items: int
+    max_text_bytes: int
     max_body_bytes: int
+    max_connections: int
     timeout_s: float
     client_timeout_s: float
     grace_s: float
@@ -56,14 +58,18 @@ class Service:
             settings.max_queue,
             self._monitor,
         )
+        limits = signatures.Limits(
+            settings.max_items, settings.max_text_bytes, settings.max_body_bytes
+        )
         self._inference = inference.Inference(
-            self._repository, self._batcher, settings.max_items, settings.timeout_s
+            self._repository, self._batcher, limits, settings.timeout_s
         )
         self._http = rest.Server(
             self._inference,
             self._monitor,
             settings.max_body_bytes,
             settings.client_timeout_s,
+            settings.max_connections,
         )
 
     async def start(self):
@@ -107,7 +113,7 @@ class Service:
         """Accepts nothing more, and answers what was accepted.
 
         Returns:
-            bool, whether all of it is answered and no model runs any more.
+            bool, whether all of it is answered and no model runs or loads any more.
         """
         grace_s = self._settings.grace_s
         logging.info("stopping, within %g seconds", grace_s)
@@ -120,7 +126,7 @@ class Service:
         if not is_done:
             logging.warning("not all was answered in time; raise --grace_s")
         logging.info("answers by code: %s", self._monitor.summary())
-        return is_done
+        return is_done and not self._repository.is_loading
 
 
 def _bind(host, port):

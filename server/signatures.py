@@ -1,5 +1,8 @@
 """One signature of a SavedModel: what it takes, what it gives, running it."""
 
+import dataclasses
+import math
+
 import numpy as np
 import tensorflow as tf
 
@@ -8,6 +11,15 @@ from server import errors
 PREDICT, CLASSIFY, REGRESS = (
     f"tensorflow/serving/{method}" for method in ("predict", "classify", "regress")
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a request may have at most; the flags of serve.py say what each is."""
+
+    max_items: int
+    max_text_bytes: int
+    max_body_bytes: int
 
 
 class Signature:
@@ -43,16 +55,17 @@ class Signature:
         are_flat = all(spec.shape.rank == 1 for spec in self.inputs.values())
         return is_fixed or not are_flat
 
-    def check(self, inputs):
+    def check(self, inputs, limits=None):
         """Compares a request with the signature.
 
         Args:
             inputs: dict of name → np.ndarray, the type of each as in the signature.
+            limits: Limits, or None for none.
         Returns:
-            int, the number of items: the longest first axis.
+            int, the number of rows: the longest first axis.
         Raises:
-            errors.RequestError: a name is missing or unknown, a shape does not fit, or
-                there is nothing.
+            errors.RequestError: a name is missing or unknown, a shape does not fit,
+                there is nothing, or too much.
         """
         self.check_names(inputs)
         for name, spec in self.inputs.items():
@@ -63,13 +76,15 @@ class Signature:
                 )
             if shape and not shape[0]:
                 raise errors.invalid(f"input {name} is empty; send at least one item")
+            if limits:
+                _check_limits(name, inputs[name], limits)
         return max((len(array) for array in inputs.values() if array.ndim), default=1)
 
     def check_names(self, names):
         """Raises an errors.RequestError if inputs are missing or unknown."""
         if set(names) != set(self.inputs):
             raise errors.invalid(
-                f"signature {self.name} takes {', '.join(self.inputs)}; "
+                f"signature {self.name} takes {', '.join(self.inputs) or 'nothing'}; "
                 f"got {', '.join(map(errors.quoted, sorted(names)[:10])) or 'nothing'}"
             )
 
@@ -90,6 +105,30 @@ class Signature:
 
     def __str__(self):
         return f"{self.name}({', '.join(self.inputs)})"
+
+
+def _check_limits(name, array, limits):
+    """Refuses what a small request could ask of a model: too much memory, or time."""
+    is_text, items = array.dtype == object, len(array) if array.ndim else 1
+    if is_text:
+        items = array.size
+    elif array.dtype in (np.int32, np.int64):  # ids, a sequence in every row of rows
+        items = max(items, math.prod(array.shape[:-1]))
+    errors.check_count(items, limits.max_items)
+    if not is_text:
+        return
+    longest = max(map(len, array.flat))
+    if longest > limits.max_text_bytes:
+        raise errors.invalid(
+            f"a text of input {name} has {longest} bytes, at most "
+            f"{limits.max_text_bytes} are allowed; send shorter parts of it"
+        )
+    # Models pad all texts of a request to the longest.
+    if array.size * longest > limits.max_body_bytes:
+        raise errors.invalid(
+            f"the {array.size} texts of input {name}, padded to the longest of "
+            f"{longest} bytes, are too much; send the longest by themselves"
+        )
 
 
 def _specs(infos):

@@ -92,6 +92,8 @@ class Version:
                     signature.check(inputs)
                     signature.run(inputs)
                 count += 1
+        except tf.errors.DataLossError:
+            raise ValueError(f"{file} is damaged; export the model again") from None
         except Exception as error:  # of any kind, as above
             reason = errors.of_model(error) if count else error
             raise ValueError(

@@ -152,6 +152,16 @@ def _renamed(function, names):
     return tf.function(renamed, input_signature=specs, autograph=False)
 
 
+def check_export_dir(export_dir):
+    """Raises ValueError if a folder cannot hold the versions of a model."""
+    filesystem.check_folder("--export_dir", export_dir)
+    if os.path.exists(os.path.join(export_dir, "saved_model.pb")):
+        raise ValueError(
+            f"--export_dir={export_dir} is a SavedModel itself, a version of a model; "
+            "give the folder of its versions"
+        )
+
+
 def next_version(export_dir):
     """The path for the next version of a model, --export_dir/1 if it is the first.
 
@@ -162,9 +172,9 @@ def next_version(export_dir):
     Returns:
         str.
     Raises:
-        ValueError: it is a file.
+        ValueError: it is a file, or a version itself.
     """
-    filesystem.check_folder("--export_dir", export_dir)
+    check_export_dir(export_dir)
     os.makedirs(export_dir, exist_ok=True)
     versions = [int(name) for name in os.listdir(export_dir) if name.isdecimal()]
     return os.path.join(export_dir, str(max(versions, default=0) + 1))
@@ -183,7 +193,7 @@ def save(server, export_dir, finish):
     Returns:
         str, the path that was written.
     Raises:
-        ValueError: export_dir is a file; and what `finish` raises.
+        ValueError: export_dir is a file, or a version itself; and what `finish` raises.
     """
     next_version(export_dir)
     _remove_old(export_dir)

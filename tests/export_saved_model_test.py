@@ -257,6 +257,24 @@ def test_folders_that_cannot_be_exported(run, tmp_path):
     assert not os.listdir(tmp_path / "out") if (tmp_path / "out").exists() else True
 
 
+def test_what_does_not_fit_is_refused(run, export, tmp_path):
+    larger = tmp_path / "larger"
+    shutil.copytree(run, larger)
+    with open(larger / "vocab.txt", "a", encoding="utf-8") as file:
+        file.write("".join(f"more{k}\n" for k in range(50)))
+    out = tmp_path / "out"
+    for flags, words in (
+        ({"model_dir": larger}, "has 150 entries, but the model's vocab_size is 100"),
+        ({"model_dir": run, "max_seq_length": 20}, "--max_seq_length has no effect"),
+        ({"model_dir": run, "top_k": 3}, "--top_k has no effect with --model_dir"),
+        ({"model_dir": run, "export_dir": export}, "is a SavedModel itself"),
+    ):
+        given = {"export_dir": out} | flags
+        assert words in scripts.refusal("export_saved_model.py", **given)
+    assert not out.exists()
+    assert "1" not in os.listdir(export)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changes, words",
@@ -265,6 +283,10 @@ def test_folders_that_cannot_be_exported(run, tmp_path):
         ({"init_checkpoint": "TINY", "model_dir": "a"}, "either --model_dir"),
         ({"init_checkpoint": "TINY"}, "--head is for --init_checkpoint, which needs"),
         ({"model_dir": "a", "head": "masked_words"}, "--head is for --init_checkp"),
+        (
+            {"init_checkpoint": "TINY", "head": "masked_words", "pooling": "cls"},
+            "--pooling has no effect with --head=masked_words",
+        ),
         (
             {"init_checkpoint": "TINY", "head": "sentence_vectors", "layers": "2"},
             "--layers names layer 2, but the model has 2",

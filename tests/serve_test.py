@@ -4,7 +4,9 @@ import concurrent.futures
 import contextlib
 import http.client
 import json
+import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -150,6 +152,25 @@ def test_a_model_that_does_not_end_does_not_keep_the_process(toy, gate):
 
 
 @pytest.mark.slow
+def test_a_version_that_takes_long_to_load_does_not_keep_the_process(toy, tmp_path):
+    folder = tmp_path / "toy"
+    shutil.copytree(toy / "1", folder / "1")
+    with running(model=f"toy={folder}", poll_s=0.05) as (process, port, _):
+        shutil.copytree(toy / "1", tmp_path / "second")
+        (tmp_path / "second/assets.extra").mkdir()
+        os.mkfifo(tmp_path / "second/assets.extra/tf_serving_warmup_requests")
+        os.rename(tmp_path / "second", folder / "2")
+
+        def is_loading():
+            status, answer = served.request(port, "GET", "/v1/models/toy")
+            return status == 200 and "LOADING" in json.dumps(answer)
+
+        served.wait_for(is_loading)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
+@pytest.mark.slow
 def test_what_cannot_be_served(toy, tmp_path):
     for models, part in (
         ({"model": f"toy={tmp_path / 'none'}"}, "No such file"),
@@ -163,18 +184,23 @@ def test_threads_of_an_operation_are_what_the_flag_says(toy):
 import asyncio, runpy, sys
 import tensorflow as tf
 
-def run(coroutine):  # instead of serving
+def run(runner, coroutine):  # instead of serving
     coroutine.close()
     print(tf.config.threading.get_intra_op_parallelism_threads())
     return True
 
-asyncio.run = run
+asyncio.Runner.run = run
 sys.argv[0] = "serve.py"
 runpy.run_path("serve.py", run_name="__main__")
 """
     for flags, threads in (((), 0), (("--tensorflow_intra_op_parallelism=3",), 3)):
         command = [sys.executable, "-c", program, f"--model=m={toy}", *flags]
         result = subprocess.run(
-            command, cwd=scripts.ROOT, capture_output=True, text=True, check=False
+            command,
+            cwd=scripts.ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert result.stdout == f"{threads}\n", result.stderr

@@ -19,12 +19,13 @@ def test_every_code_has_a_status_of_http():
     made = [
         errors.invalid(""),
         errors.not_found(""),
-        errors.exhausted(""),
+        errors.busy(""),
         errors.too_slow(1.0),
         errors.of_model(KeyError()),
+        errors.of_model(MemoryError()),
     ]
     found = [errors.HTTP_STATUS[error.code] for error in made]
-    assert found == [400, 404, 503, 504, 500]
+    assert found == [400, 404, 503, 504, 500, 503]
     assert set(errors.HTTP_STATUS) - {error.code for error in made} == {
         grpc.StatusCode.OK
     }

@@ -15,7 +15,7 @@ class _Echo(handler.Handler):
 
     async def _work(self, what, body):
         if what == "refused":
-            raise errors.exhausted("not now")
+            raise errors.busy("not now")
         if what == "broken":
             raise RuntimeError("a secret")
         return {"size": len(body)}
@@ -28,6 +28,7 @@ class HandlerTest(tornado.testing.AsyncHTTPTestCase):
             [("/(.*)", _Echo)],
             monitor=self.monitor,
             max_body_bytes=10,
+            client_timeout_s=5.0,
             requests=self.requests,
             is_stopping=False,
             log_function=lambda _: None,

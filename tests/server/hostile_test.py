@@ -176,6 +176,84 @@ def test_a_large_body_is_refused_and_read(predict, num_bytes):
     assert "3145728 bytes" in served.sentence(found, 413)
 
 
+def test_little_that_would_ask_much_of_a_model(predict):
+    found = predict({"instances": ["x" * 1_000_000]})
+    assert "has 1000000 bytes, at most 131072" in served.sentence(found, 400)
+    # Padded to one another, these would take 256 times 100 kB.
+    words = {"signature_name": "words", "instances": ["a " * 50_000] + [""] * 255}
+    found = predict(words)
+    assert "padded to the longest of 100000 bytes" in served.sentence(found, 400)
+    assert predict(words | {"instances": ["a " * 500] + [""] * 255})[0] == 200
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "x"])
+def test_what_is_compressed_is_refused(server, encoding):
+    found = served.request(
+        server.rest_port,
+        "POST",
+        "/v1/models/toy:predict",
+        {"instances": ["a"]},
+        {"Content-Encoding": encoding}.items(),
+    )
+    assert "send the body as it is" in served.sentence(found, 415)
+
+
+def test_pages_of_others_may_not_ask(server):
+    port = server.rest_port
+
+    def ask(origin):
+        headers = {"Origin": origin, "Content-Type": "application/json"}
+        body = {"instances": ["a"]}
+        path = "/v1/models/toy:predict"
+        return served.request(port, "POST", path, body, headers.items())
+
+    for origin in ("http://evil.example", "null", f"http://127.0.0.1:{port + 1}"):
+        assert "may not ask" in served.sentence(ask(origin), 403)
+    assert ask(f"http://127.0.0.1:{port}")[0] == 200
+
+
+def test_clients_that_do_not_read_are_dropped(toy):
+    body = json.dumps({"instances": ["x" * 100_000] * 30}).encode()
+    request = POST + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    began = time.monotonic()
+    with served.serving({"toy": toy}, client_timeout_s=1.0, grace_s=30.0) as server:
+        clients = []
+        for _ in range(3):
+            client = socket.socket()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", server.rest_port))
+            client.sendall(request)
+            clients.append(client)
+        requests = server._http._requests
+        runs = "serving_batch_items_count"
+        served.wait_for(lambda: served.metric(server.rest_port, runs) == 3)
+        served.wait_for(lambda: not requests)
+        for client in clients:
+            client.close()
+    assert time.monotonic() - began < 25  # and the end did not wait for them
+
+
+def test_no_more_connections_than_allowed(toy):
+    with served.serving({"toy": toy}, max_connections=2) as server:
+        first, second = connect(server), connect(server)
+        get = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        for client in (first, second):
+            client.sendall(get)
+            assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        with connect(server) as third:
+            assert third.recv(1000) == b""
+        first.close()
+        second.close()
+
+        def is_open():
+            try:
+                return served.request(server.rest_port, "GET", "/healthz")[0] == 200
+            except OSError:
+                return False
+
+        served.wait_for(is_open)
+
+
 def connect(server):
     return socket.create_connection(("127.0.0.1", server.rest_port), timeout=20)
 

@@ -55,6 +55,18 @@ def test_folders_without_a_model(tmp_path):
         repository.Repository({"a": str(tmp_path)})
 
 
+def test_if_the_highest_is_damaged_the_next_is_served(toy, tmp_path):
+    add(tmp_path, 2, toy / "1")
+    saved_model(tmp_path / "1")
+    saved_model(tmp_path / "3")
+    models = repository.Repository({"a": str(tmp_path)})
+    assert models.find("a").number == 2
+    assert {n: state for n, (state, _) in models.states("a").items()} == {
+        3: "END",
+        2: "AVAILABLE",
+    }
+
+
 def test_the_highest_is_found(toy):
     models = repository.Repository({"toy": str(toy)})
     assert models.find("toy").number == models.find("toy", 1).number == 1

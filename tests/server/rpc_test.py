@@ -209,6 +209,10 @@ def bad_requests():
     yield predict_request("double", x=cut), "values"
     rank = tensor(tf.float32, [1] * 100, float_val=[1])
     yield predict_request("double", x=rank), "fewer values"
+    many = tensor(tf.int32, [1, 1 << 18], int_val=[1])
+    yield predict_request("look_up", ids=many, is_negative=[True]), "fewer values"
+    rows = tensor(tf.int32, [512, 64], int_val=[1])
+    yield predict_request("look_up", ids=rows, is_negative=[True]), "at most 256"
     nothing = tensor_pb2.TensorProto()
     yield predict_request(text=nothing), "must be string, got type 0"
     unknown = tensor_pb2.TensorProto(dtype=999)
@@ -288,6 +292,6 @@ def test_a_full_queue(toy, gate):
         served.wait_for(lambda: sum(call.done() for call in calls) == 2)
         for call in calls:
             if call.done():
-                assert call.exception().code() == Code.RESOURCE_EXHAUSTED
+                assert call.exception().code() == Code.UNAVAILABLE
         gate.open()
         assert sum(call.exception() is None for call in calls) == 2

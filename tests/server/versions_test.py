@@ -68,7 +68,7 @@ def test_warm_up_files_that_cannot_be_replayed(toy, tmp_path):
         load(tmp_path / "a")
     file = copy_with_warm_up(toy, tmp_path / "b", [predict_log("a")])
     file.write_bytes(file.read_bytes()[:-3])
-    with pytest.raises(ValueError, match="request 1 of the warm-up fails"):
+    with pytest.raises(ValueError, match="is damaged; export the model again"):
         load(tmp_path / "b")
 
 
