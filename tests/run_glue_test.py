@@ -159,6 +159,42 @@ def test_a_grid_over_three_tasks(flags):
     assert {path: path.read_bytes() for path in out.glob("*/*/log.txt")} == logs
 
 
+def write_mnli(folder):
+    """Both dev and test sets, and the diagnostic set, each of another size."""
+    labels = ("entailment", "neutral", "contradiction")
+    head = [f"c{i}" for i in range(8)] + ["sentence1", "sentence2"]
+    sizes = {"train": 24, "dev_matched": 6, "dev_mismatched": 7}
+    for split, size in (sizes | MNLI_TESTS).items():
+        ends = [[], []] if split in MNLI_TESTS else [["l1", "gold_label"], ["-", ""]]
+        rows = []
+        for i in range(size):
+            row = [str(i), *["none"] * 7, "the cat sat", "a cat " * (1 + i % 3)]
+            rows.append(row + [end or labels[i % 3] for end in ends[1]])
+        write(folder / "MNLI" / f"{split}.tsv", head + ends[0], *rows)
+    rows = [[str(i), "the cat sat", "a cat"] for i in range(5)]
+    path = folder / "diagnostic/diagnostic.tsv"
+    write(path, ["index", "sentence1", "sentence2"], *rows)
+
+
+MNLI_TESTS = {"test_matched": 8, "test_mismatched": 9}
+
+
+@pytest.mark.slow
+def test_the_files_of_mnli_and_the_diagnostic_set(flags, glue_dir):
+    write_mnli(glue_dir)
+    scripts.succeed(RUN, **flags, tasks="mnli", do_predict=True)
+    tables = read_zip(flags["output_dir"] / "submission.zip")
+    sizes = {name: len(table) for name, table in tables.items()}
+    assert sizes == {"MNLI-m.tsv": 8, "MNLI-mm.tsv": 9, "AX.tsv": 5, "WNLI.tsv": 6}
+    (row,) = read_jsonl(flags["output_dir"] / "results.jsonl")
+    files = {"MNLI-m.tsv": "", "MNLI-mm.tsv": "_mismatched", "AX.tsv": "_ax"}
+    for file, suffix in files.items():
+        with open(f"{row['folder']}/predictions{suffix}.tsv", newline="") as table:
+            said = [r["label"] for r in csv.DictReader(table, delimiter="\t")]
+        assert [r["prediction"] for r in tables[file]] == said
+        assert set(said) <= {"entailment", "neutral", "contradiction"}
+
+
 def kill_when(command, moment, folder):
     """Starts a process and kills it and what it started at that moment of the runs.
 
