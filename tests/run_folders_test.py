@@ -119,6 +119,7 @@ def test_what_a_damaged_folder_lacks_is_named(tmp_path, golden, changes, message
     run = {name: value for name, value in run.items() if value is not None}
     for name in ("model.json", "settings.json"):
         run_directory.write_json(tmp_path / name, run)
+    shutil.copy(golden / "tiny_tf1/vocab.txt", tmp_path)
     with pytest.raises(ValueError, match=message):
         found = runs.read(tmp_path, "run_squad")
         assert found.config.hidden_size == config["hidden_size"]
