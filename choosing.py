@@ -65,7 +65,7 @@ class Predictor:
         """
         contexts, choices = _check(contexts, choices)
         answers = []
-        for texts, logits in zip(choices, self.logits(contexts, choices), strict=True):
+        for texts, logits in zip(choices, self._logits(contexts, choices), strict=True):
             probabilities = losses.softmax(logits).numpy()
             label = int(probabilities.argmax())
             answers.append(
@@ -80,7 +80,9 @@ class Predictor:
 
     def logits(self, contexts, choices):
         """list of float32 [choices]; arguments as for `predict`."""
-        contexts, choices = _check(contexts, choices)
+        return self._logits(*_check(contexts, choices))
+
+    def _logits(self, contexts, choices):
         examples = [
             classification.InputExample("", context, text)
             for context, texts in zip(contexts, choices, strict=True)
