@@ -117,7 +117,7 @@ def _check_limits(name, array, limits):
     errors.check_count(items, limits.max_items)
     if not is_text:
         return
-    longest = max(map(len, array.flat))
+    longest = max(map(len, array.flat), default=0)  # choices may be none
     if longest > limits.max_text_bytes:
         raise errors.invalid(
             f"a text of input {name} has {longest} bytes, at most "

@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import meta_graph_pb2
 
 from server import errors, versions
+from server import signatures as signatures_lib
 from tests import served
+
+signature_def_utils = tf.compat.v1.saved_model.signature_def_utils
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +37,34 @@ def test_what_is_checked(signatures):
     for inputs, part in bad:
         with pytest.raises(errors.RequestError, match=part):
             look_up.check(inputs)
+
+
+def test_limits_of_texts_in_two_axes():
+    limits = signatures_lib.Limits(max_items=6, max_text_bytes=4, max_body_bytes=20)
+
+    def check(rows):
+        spec = tf.TensorSpec([None, None], tf.string)
+        definition = signature_def_utils.build_signature_def(
+            {"choices": tensor_info(spec)}, {"y": tensor_info(spec)}
+        )
+        signature = signatures_lib.Signature("s", definition, None)
+        return signature.check({"choices": np.array(rows, object)}, limits)
+
+    assert check([[b"a", b"bc", b"d"], [b"e", b"f", b"g"]]) == 2
+    assert check([[], []]) == 2  # the model says what is wrong with that
+    for rows, part in (
+        ([[b"a"] * 4] * 2, "has 8 items, at most 6"),
+        ([[b"abcde"]], "has 5 bytes, at most 4"),
+        ([[b"abcd", b"", b""], [b"", b"", b""]], "padded to the longest of 4 bytes"),
+    ):
+        with pytest.raises(errors.RequestError, match=part):
+            check(rows)
+
+
+def tensor_info(spec):
+    info = meta_graph_pb2.TensorInfo(dtype=spec.dtype.as_datatype_enum)
+    info.tensor_shape.CopyFrom(spec.shape.as_proto())
+    return info
 
 
 def test_running(signatures):
