@@ -4,6 +4,7 @@ Without TensorFlow, for the scripts that do without it.
 """
 
 import errno
+import gc
 import math
 import os
 import re
@@ -40,6 +41,9 @@ def run(main, define_flags, takes_rest=False):
                 )
             _log_plainly()
             _check_numbers()
+            # What is loaded stays to the end: nobody need look whether it is garbage,
+            # neither forks, whose looking would copy it, nor the end itself.
+            gc.freeze()
             main(rest) if takes_rest else main()
         except Exception as error:
             if logging.level_debug() or not is_users(error):

@@ -6,6 +6,7 @@ that is found when they are read.
 """
 
 import collections
+import concurrent.futures
 import contextlib
 import dataclasses
 import gzip
@@ -13,7 +14,7 @@ import hashlib
 import os
 import shutil
 import zipfile
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -152,26 +153,47 @@ class Worker:
     ) -> dict[str, Any]:
         """Joins pieces of parts, given by start and end; returns size and checksum."""
         path = self.job.shard(index)
-        if not os.path.exists(path):
-            with filesystem.replacing(path) as raw, contextlib.ExitStack() as stack:
-                file = raw
-                if self.job.outputs[index].endswith(".gz"):
-                    # Without name and time, so that equal records are equal files.
-                    file = stack.enter_context(
-                        gzip.GzipFile("", "wb", 6, fileobj=raw, mtime=0)
-                    )
-                for name, (start, end) in zip(parts, bounds, strict=True):
-                    with open(name, "rb") as part:
-                        part.seek(start)
-                        for place in range(start, end, _COPY_BYTES):
-                            size = min(_COPY_BYTES, end - place)
-                            content = part.read(size)
-                            if len(content) < size:
-                                raise ValueError(f"{name} is cut off; start anew")
-                            file.write(content)
-        with open(path, "rb") as file:
-            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        if os.path.exists(path):
+            checksum = _checksum(path)
+        else:
+            with filesystem.replacing(path) as file:
+                self._join(index, parts, bounds, file)
+                file.flush()
+                # The disk writes while the checksum is computed.
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    written = pool.submit(os.fsync, file.fileno())
+                    checksum = _checksum(file.name)
+                    written.result()
         return {"bytes": os.path.getsize(path), "sha256": checksum}
+
+    def _join(
+        self,
+        index: int,
+        parts: list[str],
+        bounds: list[tuple[int, int]],
+        file: IO[bytes],
+    ) -> None:
+        """Writes the content of a shard."""
+        with contextlib.ExitStack() as stack:
+            if self.job.outputs[index].endswith(".gz"):
+                # Without name and time, so that equal records are equal files.
+                file = stack.enter_context(
+                    gzip.GzipFile("", "wb", 6, fileobj=file, mtime=0)
+                )
+            for name, (start, end) in zip(parts, bounds, strict=True):
+                with open(name, "rb") as part:
+                    part.seek(start)
+                    for place in range(start, end, _COPY_BYTES):
+                        size = min(_COPY_BYTES, end - place)
+                        content = part.read(size)
+                        if len(content) < size:
+                            raise ValueError(f"{name} is cut off; start anew")
+                        file.write(content)
+
+
+def _checksum(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_counts(path: str) -> dict[str, int]:

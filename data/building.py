@@ -43,6 +43,7 @@ class Build:
         self, job: build_steps.Job, manifest: dict[str, Any], overwrite: bool = False
     ):
         self.job = job
+        self._manifest = manifest
         self._result = f"{job.folder}/{_RESULT}"
         for left in glob.glob(f"{glob.escape(job.folder)}{_DONE}*"):
             shutil.rmtree(left, ignore_errors=True)  # a kill stopped `discard`
@@ -114,7 +115,7 @@ class Build:
         make_worker = functools.partial(build_steps.Worker, self.job)
         with processes.processes(make_worker, num_workers) as run:
             counts = collections.Counter()
-            pools = self._tokenize(run, list(chunks), counts)
+            pools = self._tokenize(run, chunks, counts)
             parts, bounds, num_records = self._make_parts(run, pools, counts, show)
             shards = self._make_shards(run, parts, bounds)
         for shard, records in zip(shards, num_records.tolist(), strict=True):
@@ -146,12 +147,17 @@ class Build:
         shutil.rmtree(done)
 
     def _tokenize(
-        self, run: Callable, chunks: list[corpus.Chunk], counts: collections.Counter
+        self,
+        run: Callable,
+        chunks: Iterable[corpus.Chunk],
+        counts: collections.Counter,
     ) -> list[range]:
         """Makes the token ids of all chunks; returns the pools."""
-        chunks, unpacked = self._unpack(run, chunks)
+        unpacked = []
+        if any(text["path"].endswith(".gz") for text in self._manifest["inputs"]):
+            chunks, unpacked = self._unpack(run, list(chunks))
         calls = ((chunk,) for chunk in chunks)
-        done = list(run("tokenize", calls, len(chunks), "tokenizing", "chunk"))
+        done = list(run("tokenize", calls, None, "tokenizing", "chunk"))
         for chunk in done:
             counts.update(chunk)
         del counts["size"]

@@ -25,8 +25,9 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
 
     The function takes the name of the method, the arguments of each call, the number of
     calls, and two words for the progress. Results come in the order of the calls. Few
-    calls are prepared before their time. To be used before there are threads, and
-    before TensorFlow is loaded: a fork has what they held, without them.
+    calls are prepared before their time; all are if their number is None, to learn it,
+    while the first ones are done. To be used before there are threads, and before
+    TensorFlow is loaded: a fork has what they held, without them.
 
     Args:
         make_worker: called once in every process; can be pickled.
@@ -40,6 +41,9 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
         worker = make_worker()
 
         def run(method, calls, total, title, unit):
+            if total is None:
+                calls = list(calls)
+                total = len(calls)
             for call in tqdm.tqdm(calls, title, total, unit=f" {unit}s", delay=1):
                 yield getattr(worker, method)(*call)
 
@@ -53,15 +57,22 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
         pool.submit(os.getpid)
 
     def run(method, calls, total, title, unit):
-        calls, running = iter(calls), collections.deque()
+        calls = (pool.submit(_call, method, call) for call in calls)
+        running = collections.deque()
+        if total is None:
+            running.extend(calls)
+            total = len(running)
         with tqdm.tqdm(None, title, total, unit=f" {unit}s", delay=1) as bar:
+
+            def watch(future):
+                future.add_done_callback(lambda _: bar.update())
+                return future
+
+            running = collections.deque(map(watch, running))
+            calls = map(watch, calls)
             while True:
-                for call in itertools.islice(
-                    calls, _CALLS_AHEAD * count - len(running)
-                ):
-                    future = pool.submit(_call, method, call)
-                    future.add_done_callback(lambda _: bar.update())
-                    running.append(future)
+                ahead = max(0, _CALLS_AHEAD * count - len(running))
+                running.extend(itertools.islice(calls, ahead))
                 if not running:
                     return
                 yield running.popleft().result()

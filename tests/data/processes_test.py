@@ -38,6 +38,28 @@ def test_results_come_in_order(count):
 
 
 @pytest.mark.parametrize("count", [1, 2])
+def test_calls_without_a_number_are_all_made_before_the_first_result(count):
+    made = []
+
+    def calls():
+        for number in range(100):
+            made.append(number)
+            yield (number,)
+        if fails:
+            raise ValueError("the last call is wrong")
+
+    fails = False
+    with processes.processes(Worker, count) as run:
+        results = run("double", calls(), None, "doubling", "number")
+        assert next(results)[0] == 0
+        assert made == list(range(100))
+        assert [r[0] for r in results] == list(range(2, 200, 2))
+        fails = True
+        with pytest.raises(ValueError, match="last call"):
+            next(run("double", calls(), None, "doubling", "number"))
+
+
+@pytest.mark.parametrize("count", [1, 2])
 def test_errors_come_through(count):
     with (
         pytest.raises(ValueError, match="3 is wrong"),
