@@ -98,30 +98,43 @@ def probabilities(query, key, bias):
     return tf.nn.softmax(tf.cast(scores, tf.float32))
 
 
-@tf.custom_gradient
+@layers.one_loop
+def _gradient_of_scores(probs, dprobs, mask, total):
+    """That of softmax and dropout; dprobs is that of what dropout left of probs."""
+    return probs * (dropout.masked(dprobs, mask) - total)
+
+
 def _context_in_training(query, key, value, bias, mask):
-    """(probabilities * mask) V, [B, N, F, S], with a gradient that takes less.
+    """masked(probabilities) V, [B, N, F, S], with a gradient that takes less.
 
     Less memory, because only Q, K, V, the result and, in their type, the probabilities
-    and the mask are kept; less time, because fewer passes go over [B, N, F, T].
+    and what dropout leaves of them are kept; less time, because fewer passes go over
+    [B, N, F, T].
     """
-    probs = tf.cast(probabilities(query, key, bias), query.dtype)
-    context = tf.matmul(probs * mask, value)
 
-    def gradient(dcontext):
-        dvalue = tf.matmul(probs * mask, dcontext, transpose_a=True)
-        dprobs = tf.matmul(dcontext, value, transpose_b=True) * mask
-        # The gradient of softmax needs sum(probs * dprobs) over T. It equals
-        # sum(context * dcontext) over S, which is shorter (Dao et al. 2022, B.2).
-        product = tf.cast(context, tf.float32) * tf.cast(dcontext, tf.float32)
-        total = tf.cast(tf.reduce_sum(product, axis=-1, keepdims=True), probs.dtype)
-        dscores = probs * (dprobs - total)
-        scale = tf.constant(query.shape[-1] ** -0.5, query.dtype)
-        dquery = tf.matmul(dscores, key) * scale
-        dkey = tf.matmul(dscores, query, transpose_a=True) * scale
-        return dquery, dkey, dvalue, None, None
+    @tf.custom_gradient
+    def context_of(query, key, value):
+        probs = tf.cast(probabilities(query, key, bias), query.dtype)
+        dropped = dropout.drop(probs, mask)
+        context = tf.matmul(dropped, value)
 
-    return context, gradient
+        def gradient(dcontext):
+            dvalue = tf.matmul(dropped, dcontext, transpose_a=True)
+            dprobs = tf.matmul(dcontext, value, transpose_b=True)
+            # The gradient of softmax needs the sum of `dropped` times dprobs over T. It
+            # is that of context * dcontext over S, which is shorter (Dao et al. 2022,
+            # B.2).
+            product = tf.cast(context, tf.float32) * tf.cast(dcontext, tf.float32)
+            total = tf.cast(tf.reduce_sum(product, -1, keepdims=True), probs.dtype)
+            dscores = _gradient_of_scores(probs, dprobs, mask, total)
+            scale = tf.constant(query.shape[-1] ** -0.5, query.dtype)
+            dquery = tf.matmul(dscores, key) * scale
+            dkey = tf.matmul(dscores, query, transpose_a=True) * scale
+            return dquery, dkey, dvalue
+
+        return context, gradient
+
+    return context_of(query, key, value)
 
 
 class SelfAttention(keras.layers.Layer):
@@ -179,9 +192,7 @@ class SelfAttention(keras.layers.Layer):
         query, key, value = project(hidden_states, batch, length)
         attention_probs = probabilities(query, key, bias)
         if training:
-            # The shape of attention_probs, which this must not cause to be computed.
-            shape = [batch, self.num_heads, length, length]
-            mask = self.dropout.mask(shape, value.dtype)
+            mask = self.dropout.mask()
             context = _context_in_training(query, key, value, bias, mask)
         else:
             context = tf.matmul(tf.cast(attention_probs, value.dtype), value)

@@ -118,27 +118,27 @@ class Update:
         """Bytes of a device at the peak, by what holds them; an estimate.
 
         Assumed: weights, gradients and Adam's two moments are float32, and there are
-        two sets of gradients (before and after clipping; the sum and the next part);
-        of a layer stays what `_kept_by_layer` counts, or its input with `recompute`;
-        of the predictions three arrays of V float32 numbers (logits, probabilities,
-        gradient). Not in it: TensorFlow itself (0.6 GiB on CPU), and what its allocator
-        holds unused. Measured peaks on CPU were 4 to 11 % above the estimate (L6 H384,
-        32 x 128, float32 and bfloat16; L4 H256, 32 x 128 with 20 predictions).
+        two sets of gradients where there are several parts (the sum and the next one);
+        of a layer stays what `_kept_by_layer` counts, or its input with `recompute`,
+        and the layer at work takes as much twice more; of the predictions there are
+        three arrays of V float32 numbers (logits, probabilities, gradient). Not in it:
+        TensorFlow itself (0.6 GiB on CPU), and what its allocator holds unused.
+        With these 0.6 GiB, measured peaks on CPU were 2 to 12 % above the estimate (L6
+        H384, 32 x 128, and BERT-Base, 8 x 128; float32 and bfloat16).
         """
         parts = self.num_devices * self.gradient_accumulation_steps
         sequences = self.batch_size / parts
         layers, tokens = self.config.num_hidden_layers, sequences * self.seq_length
         kept = tokens * self._kept_by_layer()
+        stays, at_work = kept, 2
         if self.recompute:
-            inputs = tokens * self.config.hidden_size * BYTES[self.precision]
-            activations = kept + layers * inputs
-        else:
-            activations = layers * kept
+            at_work = 3
+            stays = tokens * self.config.hidden_size * BYTES[self.precision]
         predictions = sequences * self.num_predictions
         return {
             "weights and moments": 12 * self.num_parameters,
-            "gradients": 8 * self.num_parameters,
-            "activations": activations,
+            "gradients": (8 if parts > 1 else 4) * self.num_parameters,
+            "activations": layers * stays + at_work * kept,
             "logits": 12 * predictions * self.config.vocab_size,
         }
 
@@ -148,14 +148,14 @@ class Update:
         scores = self.config.num_attention_heads * self.seq_length
         width = BYTES[self.precision]
         return (
-            # Query, key, value, context; two masks of dropout; two norms' results.
+            # Query, key, value, context; what both norms take and what they give.
             8 * size * width
-            # In float32: what both norms have divided, the context once more.
-            + 3 * size * 4
+            # In float32: the context once more, by heads.
+            + 4 * size
             # What GELU takes and what it gives.
             + 2 * inner * width
-            # Attention: probabilities, the mask of dropout, their product.
-            + 3 * scores * width
+            # The probabilities of attention, and what dropout leaves of them.
+            + 2 * scores * width
         )
 
 

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import math
 import threading
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -62,11 +63,64 @@ def recompute(function, x):
     return tf.recompute_grad(run)(x)
 
 
+class Mask(NamedTuple):
+    """Which elements are dropped, told by what it is computed from wherever needed.
+
+    Attributes:
+        keys: uint32, [2], from the seed.
+        limit: uint32, []; an element is dropped if its 32 random bits are below.
+        scale: float32, [], of the others, which keeps the expectation.
+    """
+
+    keys: tf.Tensor
+    limit: tf.Tensor
+    scale: tf.Tensor
+
+
+def masked(x, mask):
+    """What is left of a tensor: x * scale where the mask keeps, 0 elsewhere.
+
+    It is its own gradient: masked(dy, mask) is that of x.
+
+    Args:
+        x: float, any shape, whose size must be below 2³¹.
+        mask: Mask, or None to drop nothing.
+    """
+    if mask is None:
+        return x
+    keep = _random_bits(layers.dims(x), mask.keys) >= mask.limit
+    return tf.where(keep, x * tf.cast(mask.scale, x.dtype), tf.zeros((), x.dtype))
+
+
+drop = layers.one_loop(masked)
+
+
+def _random_bits(shape, keys):
+    """32 bits for each element, uint32; the same for the same keys."""
+    if not layers.makes_loops():
+        # One kernel draws them, where what follows here would be a dozen.
+        seed = tf.bitcast(keys, tf.int32)
+        return tf.random.stateless_uniform(shape, seed, None, None, tf.uint32)
+    # The number of the element, with its bits well mixed (the constants: C. Wellons,
+    # "Prospecting for hash functions", 2018): as good for this as TensorFlow's random
+    # numbers, and made within the loop that uses them. Those take a twentieth of a
+    # training step on CPU.
+    places = tf.range(math.prod(shape), dtype=tf.int32)
+    bits = tf.bitcast(tf.reshape(places, shape), tf.uint32) + keys[0]
+    bits = _shifted(bits, 16) * tf.constant(0x7FEB352D, tf.uint32)
+    # Half-way, or masks of other keys would be shifted ones.
+    bits = tf.bitwise.bitwise_xor(_shifted(bits, 15), keys[1])
+    return _shifted(bits * tf.constant(0x846CA68B, tf.uint32), 16)
+
+
+def _shifted(bits, places):
+    """The bits, xor those that many places above them."""
+    above = tf.bitwise.right_shift(bits, tf.constant(places, tf.uint32))
+    return tf.bitwise.bitwise_xor(bits, above)
+
+
 class Dropout(keras.layers.Layer):
     """Inverted dropout whose mask depends on `dropout_seed` and on nothing else.
-
-    The rate is rounded to 1/65536, at most to 255/256, and survivors are scaled by the
-    rounded rate, so the expectation is exact.
 
     Args:
         rate: float in [0, 1), share of elements set to 0 in training.
@@ -81,19 +135,20 @@ class Dropout(keras.layers.Layer):
         self.rate = rate
 
     def call(self, x, training=False):
-        if not training or not self.rate:
+        mask = self.mask() if training else None
+        if mask is None:
             return x
-        return x * self.mask(layers.dims(x), x.dtype)
 
-    def mask(self, shape, dtype):
-        """What to multiply a tensor of some shape by: 0 or the scale for each element.
+        @tf.custom_gradient
+        def dropped(x):
+            return drop(x, mask), lambda dy: drop(dy, mask)
 
-        Args:
-            shape: list as from `dims`, of one size or more.
-            dtype: of the result, floating.
-        """
+        return dropped(x)
+
+    def mask(self):
+        """The next Mask, None at a rate of 0."""
         if not self.rate:
-            return tf.ones((), dtype)
+            return None
         state = getattr(_dropout, "state", None)
         if state is None:
             raise ValueError(
@@ -102,18 +157,9 @@ class Dropout(keras.layers.Layer):
             )
         seed = state["seed"] + tf.constant([0, state["calls"]])
         state["calls"] += 1
-        # An element is dropped if 16 random bits are below 65536 times the rate. The
-        # upper 8 are its own, the lower 8 those of its row: drawing numbers costs a
-        # twentieth of a training step on CPU, and as floats three times that.
-        dropped = min(round(self.rate * 65536), 255 * 256)
-        upper, lower = divmod(dropped, 256)
-        rows = math.prod(shape[:-1])
-        size = rows * shape[-1]
-        words = tf.random.stateless_uniform(
-            [(size + rows + 3) // 4], seed, minval=None, maxval=None, dtype=tf.int32
+        dropped = min(round(self.rate * 2**32), 2**32 - 1)
+        return Mask(
+            tf.random.stateless_uniform([2], seed, None, None, tf.uint32),
+            tf.constant(dropped, tf.uint32),
+            tf.constant(2**32 / (2**32 - dropped), tf.float32),
         )
-        bits = tf.reshape(tf.bitcast(words, tf.uint8), [-1])
-        of_rows = tf.reshape(bits[size : size + rows], [*shape[:-1], 1])
-        limits = upper + tf.cast(of_rows < lower, tf.uint8)
-        keep = tf.reshape(bits[:size], shape) >= limits
-        return tf.cast(keep, dtype) * tf.cast(65536 / (65536 - dropped), dtype)

@@ -67,4 +67,4 @@ class BertEmbeddings(keras.layers.Layer):
             layers.dims(x),
         )
         x += tf.convert_to_tensor(self.position_embeddings)[:seq_length]
-        return self.dropout(self.layer_norm(x), training=training)
+        return self.dropout(self.layer_norm(x, training=training), training=training)

@@ -34,8 +34,8 @@ class Lamb(optimization.AdamWeightDecay):
         if not decayed:
             super()._update(weight, m, v, gradient, rate, correction, decayed)
             return
-        # Adam's kernel at rate 0 moves the moments alone, in one pass.
-        self._adam(weight, m, v, gradient, rate=0.0, epsilon=1.0)
+        # At rate 0 it moves the moments alone, in one pass.
+        self._adam(weight, m, v, gradient, (0.0, 1.0, 0.0))
         divisor = tf.sqrt(v) + self.epsilon * correction[1]
         direction = correction[0] * m / divisor + self.weight_decay * weight
         ratio = tf.math.divide_no_nan(tf.norm(weight), tf.norm(direction))

@@ -9,6 +9,8 @@ import re
 import numpy as np
 import tensorflow as tf
 
+from modeling import layers
+
 # Matched anywhere in the checkpoint's name of a weight: these are not decayed.
 NO_DECAY = re.compile("LayerNorm|layer_norm|bias")
 
@@ -40,17 +42,18 @@ def warmup_then_decay(learning_rate, num_train_steps, num_warmup_steps):
     return schedule
 
 
-def clip(gradients, norm=1.0):
-    """Scales all gradients together so that their norm is at most `norm`.
+def clip_scale(gradients, norm=1.0):
+    """What all gradients are to be multiplied by, for a norm of at most `norm`.
 
     Args:
-        gradients: list of float32 tensors. Sparse ones must be made dense before: the
-            norm of unmerged rows is another number.
+        gradients: list of float32 tensors or None. Sparse ones must be made dense
+            before: the norm of unmerged rows is another number.
     Returns:
-        the list, and the norm before, float32 scalar. Where that is not finite, the
-        list is not either: see `finite` of `AdamWeightDecay.apply`.
+        that factor, float32 scalar, and the norm now. Where that is not finite, the
+        factor is of no use: see `finite` of `AdamWeightDecay.apply`.
     """
-    return tf.clip_by_global_norm(gradients, norm)
+    length = tf.linalg.global_norm(gradients)
+    return norm / tf.maximum(length, norm), length
 
 
 def layer_rates(names, decay, num_layers):
@@ -142,22 +145,23 @@ class AdamWeightDecay(tf.Module):
             slots[f"{name}/{self.prefix}_v"] = v
         return slots
 
-    def apply(self, gradients, finite=None):
+    def apply(self, gradients, finite=None, scale=1.0):
         """One update, called in the replica context with the same values everywhere.
 
         Args:
             gradients: list of dense float32 tensors in the order of `self.weights`,
-                summed over replicas and clipped; None for a weight that the loss does
-                not reach, which then stays as it is.
+                summed over replicas; None for a weight that the loss does not reach,
+                which then stays as it is.
             finite: bool scalar tensor; where it is False, weights and moments stay as
                 they are, and only the number of updates grows. Default: True.
+            scale: float32 scalar, of all gradients, see `clip_scale`.
         Returns:
             the learning rate of the update, float32 scalar.
         """
         context = tf.distribute.get_replica_context()
-        return context.merge_call(self._apply, args=(gradients, finite))
+        return context.merge_call(self._apply, args=(gradients, finite, scale))
 
-    def _apply(self, strategy, gradients, finite):
+    def _apply(self, strategy, gradients, finite, scale):
         rate = self.schedule(self.step)
         correction = self._correction()
 
@@ -167,7 +171,8 @@ class AdamWeightDecay(tf.Module):
                 if gradient is None:
                     continue
                 decayed = not NO_DECAY.search(name)
-                arguments = (m, v, gradient, rate * factor, correction, decayed)
+                scaled = (gradient, scale)
+                arguments = (m, v, scaled, rate * factor, correction, decayed)
                 strategy.extended.update(weight, self._update, args=arguments)
 
         if finite is None:
@@ -181,10 +186,10 @@ class AdamWeightDecay(tf.Module):
         return rate
 
     def _correction(self):
-        """Factors of the rate and of epsilon that the fused update needs."""
+        """Factors of the rate and of epsilon that `_adam` needs."""
         first, second = self.betas
-        # The kernel takes 1 - beta_2 in float32, which is off by 1.3e-5; the v it keeps
-        # is as much too small, which these factors make good.
+        # It takes 1 - beta_2 in float32, which is off by 1.3e-5; the v it keeps is as
+        # much too small, which these factors make good.
         size = float(1 - np.float32(second)) / (1 - second)
         if not self.bias_correction:
             return tf.constant(size**0.5), tf.constant(size**0.5)
@@ -193,25 +198,55 @@ class AdamWeightDecay(tf.Module):
         return tf.cast(root / (1 - first**time), tf.float32), tf.cast(root, tf.float32)
 
     def _update(self, weight, m, v, gradient, rate, correction, decayed):
-        """Moves a weight and its moments; `decayed` is False for those of NO_DECAY."""
-        if decayed and self.weight_decay:
-            weight.assign_sub(rate * self.weight_decay * weight)
-        self._adam(
-            weight, m, v, gradient, rate * correction[0], self.epsilon * correction[1]
-        )
+        """Moves a weight and its moments.
 
-    def _adam(self, weight, m, v, gradient, rate, epsilon):
-        # One pass over the memory instead of ten. Powers of 0: the correction is done
-        # outside, because the kernel's own leaves epsilon as it is.
-        tf.raw_ops.ResourceApplyAdam(
-            var=weight.handle,
-            m=m.handle,
-            v=v.handle,
-            beta1_power=0.0,
-            beta2_power=0.0,
-            lr=rate,
-            beta1=self.betas[0],
-            beta2=self.betas[1],
-            epsilon=epsilon,
-            grad=gradient,
-        )
+        Args:
+            gradient: the tensor, and a scalar to multiply it by.
+            rate: learning rate of this weight.
+            correction: from `_correction`.
+            decayed: False for those of NO_DECAY.
+        """
+        decay = rate * self.weight_decay if decayed else 0.0
+        epsilon = self.epsilon * correction[1]
+        self._adam(weight, m, v, gradient, (rate * correction[0], epsilon, decay))
+
+    def _adam(self, weight, m, v, gradient, scalars):
+        """Adam without a correction; rate, epsilon, and weight decay times the rate."""
+        move = _adam_in_one_loop if layers.makes_loops() else _adam_by_kernel
+        move([x.handle for x in (weight, m, v)], *gradient, scalars, self.betas)
+
+
+@layers.one_loop
+def _adam_in_one_loop(handles, gradient, scale, scalars, betas):
+    # As handles, for tf.function takes variables of replicas for one another.
+    weight, m, v = (
+        tf.raw_ops.ReadVariableOp(resource=h, dtype="float32") for h in handles
+    )
+    rate, epsilon, decay = scalars
+    gradient *= scale
+    m = betas[0] * m + (1 - betas[0]) * gradient
+    v += (1 - np.float32(betas[1])) * (tf.square(gradient) - v)
+    weight -= rate * m / (tf.sqrt(v) + epsilon) + decay * weight
+    for handle, value in zip(handles, (weight, m, v), strict=True):
+        tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+
+
+def _adam_by_kernel(handles, gradient, scale, scalars, betas):
+    """The same on GPUs: one pass over the memory instead of ten."""
+    rate, epsilon, decay = scalars
+    weight = tf.raw_ops.ReadVariableOp(resource=handles[0], dtype="float32")
+    tf.raw_ops.AssignSubVariableOp(resource=handles[0], value=decay * weight)
+    # Powers of 0: the correction is done outside, because the kernel's own leaves
+    # epsilon as it is.
+    tf.raw_ops.ResourceApplyAdam(
+        var=handles[0],
+        m=handles[1],
+        v=handles[2],
+        beta1_power=0.0,
+        beta2_power=0.0,
+        lr=rate,
+        beta1=betas[0],
+        beta2=betas[1],
+        epsilon=epsilon,
+        grad=gradient * scale,
+    )

@@ -174,7 +174,10 @@ def test_float16_finds_its_loss_scale(tmp_path):
     policy = keras.config.dtype_policy()
     training.set_precision("float16")
     try:
-        trainer = make_trainer(hidden_dropout_prob=0.0)
+        steady = dict.fromkeys(
+            ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
+        )
+        trainer = make_trainer(**steady)
         trainer.loss_scale.value.assign(2.0**30)
         iterator = repeated(small_models.batch(CONFIG, 0, batch_size=4))
         results = [trainer.update(iterator) for _ in range(40)]

@@ -91,8 +91,8 @@ def plain_attention(layer, x, bias):
 
     query, key, value = map(heads, (layer.query, layer.key, layer.value))
     scores = tf.cast(tf.matmul(query, key, transpose_b=True) / 2 + bias, tf.float32)
-    mask = layer.dropout.mask([2, 3, 5, 5], x.dtype)
-    context = tf.matmul(tf.cast(tf.nn.softmax(scores), x.dtype) * mask, value)
+    probs = layer.dropout(tf.cast(tf.nn.softmax(scores), x.dtype), training=True)
+    context = tf.matmul(probs, value)
     return tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [10, 12])
 
 

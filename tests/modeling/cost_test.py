@@ -150,6 +150,9 @@ def test_flops_are_those_of_the_products_of_the_graph():
     # Nor do the sums of biases' gradients, which are products with ones.
     tokens = 3 * 7 * config.num_hidden_layers
     biases = tokens * (5 * size + config.intermediate_size) + (3 + 3 * 4) * size
+    # Nor four sums of each norm's: two a weight, two a token.
+    norms = 1 + 2 * config.num_hidden_layers
+    biases += 4 * (3 * 7 * norms + 3 * 4) * size
     assert training == expected + 2 * segments + 3 * next_sentence + 2 * biases
 
 
@@ -200,23 +203,24 @@ def test_activations_are_those_that_the_graph_keeps(precision):
         update = cost.Update(config, 3, 7, precision=precision)
         found.append((kept(graph, ([3], [21])), update.memory()["activations"]))
     (kept_1, estimate_1), (kept_3, estimate_3) = found
-    divisors = 2 * 2 * 3 * 7 * 4  # of layer norm, a number a token: too small to count
-    assert kept_3 - kept_1 == estimate_3 - estimate_1 + divisors
+    # Mean and divisor of layer norms, two numbers a token: too small to count.
+    moments = 2 * 2 * 2 * 3 * 7 * 4
+    assert kept_3 - kept_1 == estimate_3 - estimate_1 + moments
 
 
 def test_memory_by_hand():
     update = cost.Update(BASE, 32, 128, num_predictions=20)
     memory = update.memory()
     assert memory["weights and moments"] == 12 * 110_106_428
-    assert memory["gradients"] == 8 * 110_106_428
+    assert memory["gradients"] == 4 * 110_106_428
     assert memory["logits"] == 3 * 4 * 32 * 20 * 30522
-    of_layer = 32 * 128 * 4 * (8 * 768 + 3 * 768 + 2 * 3072 + 3 * 12 * 128)
-    assert memory["activations"] == 12 * of_layer
+    of_layer = 32 * 128 * 4 * (9 * 768 + 2 * 3072 + 2 * 12 * 128)
+    assert memory["activations"] == 14 * of_layer
     again = dataclasses.replace(update, recompute=True).memory()
-    assert again["activations"] == of_layer + 12 * 32 * 128 * 768 * 4
+    assert again["activations"] == 3 * of_layer + 12 * 32 * 128 * 768 * 4
     parts = dataclasses.replace(update, num_devices=2, gradient_accumulation_steps=4)
-    assert parts.memory()["activations"] == 12 * of_layer / 8
-    assert parts.memory()["gradients"] == memory["gradients"]
+    assert parts.memory()["activations"] == 14 * of_layer / 8
+    assert parts.memory()["gradients"] == 2 * memory["gradients"]
     assert parts.flops == update.flops
     assert cost.Update(BASE, 32, 128).memory()["logits"] == 0
 

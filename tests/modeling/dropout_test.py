@@ -26,10 +26,8 @@ def test_share_and_scale_of_what_dropout_keeps(rate):
     kept = dropped(rate, [7, 7])
     spread = math.sqrt(rate * (1 - rate) / kept.size)
     assert (kept == 0).mean() == pytest.approx(rate, abs=5 * spread)
-    # The rate is a multiple of 1/65536, so the scale is near 1 / (1 - rate).
     assert len(np.unique(kept)) == 2
-    assert kept.max() == pytest.approx(1 / (1 - rate), rel=1e-4)
-    assert kept.mean() == pytest.approx(1, abs=5 * spread / (1 - rate) + 1e-4)
+    assert kept.max() == pytest.approx(1 / (1 - rate), rel=1e-6)
     # Each row and each column is dropped alike: the masks have no pattern.
     for axis in (0, 1):
         share = (kept == 0).mean(axis=axis)
@@ -59,7 +57,7 @@ def test_masks_depend_on_the_seed_alone_and_differ_from_call_to_call():
     others = [second, third, dropped(0.5, [2, 2]), dropped(0.5, [1, 5])]
     for other in others:
         assert abs(correlation(first, other)) < limit
-    # Neighbours within a mask come from one random word.
+    # Neighbours have numbers that differ in a bit or two.
     for step in (1, 2, 333):
         flat = first.ravel()
         assert abs(correlation(flat[step:], flat[:-step])) < limit
@@ -98,17 +96,42 @@ def test_gradients_pass_where_dropout_kept():
     close(tape.gradient(y, x), y, 1e-6)
 
 
-@pytest.mark.parametrize("rate", [1e-3, 0.1, 0.9])
-def test_rates_between_multiples_of_1_256_are_kept_exactly(rate):
-    """The lower bits of the random numbers are shared by a row; the share is right."""
-    kept = dropped(rate, [11, 3], shape=(40_000, 60))
-    shares = (kept == 0).mean(axis=1)
-    # Given its row, an element is dropped at one of two neighbouring multiples.
-    below = math.floor(rate * 256) / 256
-    between = (rate - below) * (below + 1 / 256 - rate)
-    variance = (rate * (1 - rate) - between) / 60 + between
+@pytest.mark.parametrize("rate", [1e-4, 0.1, 1 - 1e-4])
+def test_the_elements_are_dropped_independently(rate):
+    """The numbers dropped in a row are binomial, in mean and in variance."""
+    shares = (dropped(rate, [11, 3], shape=(40_000, 60)) == 0).mean(axis=1)
+    variance = rate * (1 - rate) / 60
     assert shares.mean() == pytest.approx(rate, abs=5 * math.sqrt(variance) / 200)
-    assert shares.var() == pytest.approx(variance, rel=0.05)
+    # The fourth moment of such a share, for the spread of its variance.
+    fourth = 3 * variance**2 + variance / 3600 * (1 - 6 * rate * (1 - rate))
+    spread = math.sqrt((fourth - variance**2) / 40_000)
+    assert shares.var() == pytest.approx(variance, abs=5 * spread)
+
+
+def test_every_bit_is_random_and_independent_of_the_others_and_of_neighbours():
+    """By the numbers themselves, which a mask compares with one limit only."""
+    words = dropout._random_bits([2**16], dropout_keys([3, 4])).numpy()
+    assert len(np.unique(words)) == len(words)
+    bits = np.unpackbits(words.view(np.uint8)).reshape(-1, 32).astype(float) - 0.5
+    limit = 6 / math.sqrt(len(words))
+    for distance in (0, 1, 2, 64, 128, 512):
+        products = bits[distance:].T @ bits[: len(bits) - distance] / len(bits) * 4
+        np.fill_diagonal(products, 0) if distance == 0 else None
+        assert np.abs(products).max() < limit
+    assert np.abs(bits.mean(axis=0)).max() < limit
+
+
+def test_keys_of_near_seeds_give_masks_that_are_not_parts_of_each_other():
+    """Not even shifted, as sums of key and place alone would be."""
+    first, second = (
+        dropout._random_bits([2**14], dropout_keys([0, n])).numpy() for n in (1, 2)
+    )
+    assert len(np.intersect1d(first, second)) <= 2  # 0.06 by chance
+
+
+def dropout_keys(seed):
+    with dropout.dropout_seed(seed):
+        return dropout.Dropout(0.5).mask().keys
 
 
 def test_recompute_drops_the_same_elements_and_goes_on_after_them():

@@ -193,9 +193,9 @@ def test_training_in_float16_finds_its_scale():
     @tf.function
     def update():
         loss, gradients = gradients_of(scale.value)
-        clipped, norm = optimization.clip(gradients)
+        clipping, norm = optimization.clip_scale(gradients)
         finite = tf.math.is_finite(norm)
-        optimizer.apply(clipped, finite)
+        optimizer.apply(gradients, finite, clipping)
         scale.update(finite)
         return loss, finite
 

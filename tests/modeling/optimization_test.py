@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import config as config_lib
-from modeling import losses, models, optimization
+from modeling import lamb, losses, models, optimization
 from tests import numpy_bert, small_models
 from tests.small_models import close
 
@@ -78,8 +78,9 @@ def test_steps_equal_the_original(expected, index):
     for step in run["steps"]:
         assert int(optimizer.step) == step["step_before"]
         gradients = [tf.constant(g) for g in step["grads"].values()]
-        gradients, norm = optimization.clip(gradients)
+        scale, norm = optimization.clip_scale(gradients)
         assert float(norm) == pytest.approx(step["global_norm"], rel=1e-6)
+        gradients = [scale * gradient for gradient in gradients]
         rate = apply(dict(zip(step["grads"], gradients, strict=True)))
         assert float(rate) == pytest.approx(step["learning_rate"], rel=1e-6)
         assert int(slots["global_step"]) == step["global_step_after"]
@@ -158,8 +159,9 @@ def test_exempt_words_count_anywhere_in_a_name():
 
 def test_a_weight_without_gradient_stays():
     variables, optimizer = make({"a/kernel": [1.0], "b/kernel": [1.0]}, constant(0.1))
-    gradients, norm = optimization.clip([None, tf.constant([3.0])])
-    tf.function(lambda: optimizer.apply(gradients))()
+    gradients = [None, tf.constant([3.0])]
+    scale, norm = optimization.clip_scale(gradients)
+    tf.function(lambda: optimizer.apply(gradients, scale=scale))()
     assert float(norm) == 3
     assert variables["a/kernel"].numpy() == 1
     assert variables["b/kernel"].numpy() < 1
@@ -173,14 +175,29 @@ def test_clipping_is_of_all_gradients_together(scale):
     gradients = {"a": rng.normal(size=(3, 4)), "b": rng.normal(size=5)}
     size = np.sqrt(sum((g**2).sum() for g in gradients.values()))
     gradients = {name: scale * g / size for name, g in gradients.items()}
-    actual, norm = optimization.clip(
+    clipping, norm = optimization.clip_scale(
         [tf.constant(g, tf.float32) for g in gradients.values()]
     )
     expected, expected_norm = numpy_bert.clip(gradients)
     assert float(norm) == pytest.approx(expected_norm, rel=1e-5)
     assert expected_norm == pytest.approx(scale)
-    for ours, theirs in zip(actual, expected.values(), strict=True):
-        close(ours, theirs, 1e-6)
+    for gradient, theirs in zip(gradients.values(), expected.values(), strict=True):
+        close(float(clipping) * gradient, theirs, 1e-6)
+
+
+@pytest.mark.parametrize("make_optimizer", [optimization.AdamWeightDecay, lamb.Lamb])
+def test_an_update_with_a_scale_is_one_with_scaled_gradients(make_optimizer):
+    rng = np.random.default_rng(0)
+    start, steps = rng.normal(size=(3, 4)), rng.normal(size=(4, 3, 4))
+    results = []
+    for scale in (1.0, 0.25):  # which rounds nothing
+        weight = keras.Variable(start, dtype="float32")
+        optimizer = make_optimizer({"a/kernel": weight}, constant(0.1))
+        for gradient in steps:
+            given = tf.constant(gradient / scale * 0.25, tf.float32)
+            optimizer.apply([given], scale=tf.constant(scale))
+        results.append(weight.numpy())
+    assert np.array_equal(*results)
 
 
 def trace_of(model, objective, batch, trace):
@@ -202,8 +219,8 @@ def trace_of(model, objective, batch, trace):
             loss = tf.add_n(list(parts.values()))
         gradients = tape.gradient(loss, optimizer.weights)
         gradients = [tf.convert_to_tensor(g) for g in gradients]
-        clipped, norm = optimization.clip(gradients)
-        optimizer.apply(clipped)
+        scale, norm = optimization.clip_scale(gradients)
+        optimizer.apply(gradients, scale=scale)
         return (
             {"loss": loss, **parts},
             norm,

@@ -202,8 +202,8 @@ def test_a_norm_that_is_not_finite_is_reported_and_skipped(wrong):
 
     @tf.function
     def update(gradients):
-        clipped, norm = optimization.clip(gradients)
-        optimizer.apply(clipped, tf.math.is_finite(norm))
+        scale, norm = optimization.clip_scale(gradients)
+        optimizer.apply(gradients, tf.math.is_finite(norm), scale)
         return norm
 
     gradient["output_weights"][1, 1] = wrong
@@ -258,10 +258,10 @@ def run_under(strategy):
             context = tf.distribute.get_replica_context()
             gradients = [g / context.num_replicas_in_sync for g in gradients]
             gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
-            gradients, norm = optimization.clip(gradients)
+            clipping, norm = optimization.clip_scale(gradients)
             finite = tf.math.is_finite(norm)
             scale.update(finite)
-            return optimizer.apply(gradients, finite)
+            return optimizer.apply(gradients, finite, clipping)
 
         update = tf.function(lambda g, f=replica: strategy.run(f, args=(g,)))
         for i in range(6):
