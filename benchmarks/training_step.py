@@ -266,7 +266,7 @@ def main() -> None:
         setting.num_predictions,
     )
     # Peers take up to half as much again as ours, and TensorFlow itself 0.6 to 1 GiB.
-    room = 1.5 * sum(update.memory().values()) + 2**30
+    room = 2 * sum(update.memory().values()) + 2**31
     turns = measure(
         [name for name in VARIANTS if name in FLAGS.variants],
         make_worker,

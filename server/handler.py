@@ -100,7 +100,18 @@ class Handler(tornado.web.RequestHandler):
             404: f"there is nothing at {errors.quoted(self.request.path)}",
             405: f"{self.request.method} is not allowed here",
         }.get(status_code, http.HTTPStatus(status_code).phrase)
+        if status_code == 405:
+            self.set_header("Allow", ", ".join(self._allowed()))
         self.finish(json.dumps({"error": sentence}))
+
+    def _allowed(self):
+        """The methods that this place has, which others are refused for."""
+        base = tornado.web.RequestHandler
+        return [
+            name
+            for name in self.SUPPORTED_METHODS
+            if getattr(type(self), name.lower()) is not getattr(base, name.lower())
+        ]
 
     def log_exception(self, kind, error, trace):
         if not isinstance(error, tornado.web.HTTPError):

@@ -61,6 +61,17 @@ def test_values_that_are_packed_in_bytes():
         read(proto, tf.int32)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "number"), [(tf.int8, 300), (tf.uint8, -1), (tf.int16, 1 << 20)]
+)
+def test_numbers_that_the_type_does_not_hold(dtype, number):
+    proto = tf.make_tensor_proto([1, 2, 3], dtype)
+    proto.ClearField("tensor_content")
+    proto.int_val[:] = [1, number, 3]
+    with pytest.raises(errors.RequestError, match="values of its shape"):
+        read(proto, dtype)
+
+
 def test_a_small_message_cannot_ask_for_much_memory():
     proto = tf.make_tensor_proto(1)
     for size in (1 << 10, 1 << 31):

@@ -1,6 +1,7 @@
 """REST as TensorFlow Serving speaks it."""
 
 import base64
+import http.client
 import math
 
 import numpy as np
@@ -113,6 +114,21 @@ def test_status_and_metadata(get):
 
 def test_the_list_of_models(get):
     assert get("/v1/models") == (200, {"models": ["toy"]})
+
+
+def test_head_is_get_without_its_body(server):
+    for path in ("/healthz", "/v1/models/toy"):
+        found = []
+        for method in ("GET", "HEAD"):
+            connection = http.client.HTTPConnection("127.0.0.1", server.rest_port)
+            connection.request(method, path)
+            response = connection.getresponse()
+            length = int(response.headers["Content-Length"])
+            found.append((response.status, length, len(response.read())))
+            connection.close()
+        (status, length, sent), head = found
+        assert (status, sent) == (200, length)
+        assert head == (200, length, 0)
 
 
 def test_health_and_metrics(get, predict):
