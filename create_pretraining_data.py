@@ -81,7 +81,7 @@ def scan(inputs: list[str], text_field: str) -> Iterator[corpus.Scan]:
 def make_chunks(
     inputs: list[str], text_field: str, deduplicate: bool
 ) -> Iterator[corpus.Chunk]:
-    """Reads all text once, so that what is wrong with it shows at the beginning."""
+    """Reads all text once, so that what is wrong with it shows soon."""
     scans = scan(inputs, text_field)
     deduplicator = corpus.Deduplicator()
     chunks = corpus.make_chunks(scans)

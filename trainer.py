@@ -151,14 +151,14 @@ class Trainer:
         gradients = [None if g is None else next(rest) for g in gradients]
         if self.loss_scale:
             gradients = self.loss_scale.unscale(gradients)
-        scale, norm = optimization.clip_scale(gradients)
+        clipping, norm = optimization.clip_scale(gradients)
         losses = summed.pop("losses")
         finite = tf.math.is_finite(norm) & tf.math.is_finite(losses["loss"])
         results = {**losses, **summed, "gradient_norm": norm, "finite": finite}
         if self.loss_scale:
             results["loss_scale"] = self.loss_scale.value.read_value()
             self.loss_scale.update(finite)
-        results["learning_rate"] = self.optimizer.apply(gradients, finite, scale)
+        results["learning_rate"] = self.optimizer.apply(gradients, finite, clipping)
         return results
 
     # No autograph, which would take a third of the time to trace: nothing needs it.

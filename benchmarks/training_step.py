@@ -265,7 +265,7 @@ def main() -> None:
         setting.seq_length,
         setting.num_predictions,
     )
-    # Peers take up to half as much again as ours, and TensorFlow itself 0.6 to 1 GiB.
+    # Peers take up to twice as much as ours, and TensorFlow itself 0.6 to 1 GiB.
     room = 2 * sum(update.memory().values()) + 2**31
     turns = measure(
         [name for name in VARIANTS if name in FLAGS.variants],

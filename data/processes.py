@@ -26,8 +26,8 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
     The function takes the name of the method, the arguments of each call, the number of
     calls, and two words for the progress. Results come in the order of the calls. Few
     calls are prepared before their time; all are if their number is None, to learn it,
-    while the first ones are done. To be used before there are threads, and before
-    TensorFlow is loaded: a fork has what they held, without them.
+    while other processes do the first ones. To be used before there are threads, and
+    before TensorFlow is loaded: a fork has what they held, without them.
 
     Args:
         make_worker: called once in every process; can be pickled.
@@ -57,22 +57,17 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
         pool.submit(os.getpid)
 
     def run(method, calls, total, title, unit):
-        calls = (pool.submit(_call, method, call) for call in calls)
-        running = collections.deque()
+        futures = (pool.submit(_call, method, call) for call in calls)
         if total is None:
-            running.extend(calls)
-            total = len(running)
+            futures = list(futures)
+            total = len(futures)
+        futures, running = iter(futures), collections.deque()
         with tqdm.tqdm(None, title, total, unit=f" {unit}s", delay=1) as bar:
-
-            def watch(future):
-                future.add_done_callback(lambda _: bar.update())
-                return future
-
-            running = collections.deque(map(watch, running))
-            calls = map(watch, calls)
             while True:
-                ahead = max(0, _CALLS_AHEAD * count - len(running))
-                running.extend(itertools.islice(calls, ahead))
+                ahead = _CALLS_AHEAD * count - len(running)
+                for future in itertools.islice(futures, ahead):
+                    future.add_done_callback(lambda _: bar.update())
+                    running.append(future)
                 if not running:
                     return
                 yield running.popleft().result()

@@ -115,7 +115,7 @@ def _context_in_training(query, key, value, bias, mask):
     @tf.custom_gradient
     def context_of(query, key, value):
         probs = tf.cast(probabilities(query, key, bias), query.dtype)
-        dropped = dropout.drop(probs, mask)
+        dropped = probs if mask is None else dropout.drop(probs, mask)
         context = tf.matmul(dropped, value)
 
         def gradient(dcontext):

@@ -1,8 +1,9 @@
 """What a training costs, worked out from the sizes: weights, arithmetic, memory.
 
-Nothing here is measured or needs TensorFlow. A multiplication with an addition counts
-as two floating-point operations (FLOPs). Only matrix products count: what happens
-element by element is a few percent, looking up embeddings is none.
+Nothing here needs TensorFlow, and nothing is measured but what a layer at work takes. A
+multiplication with an addition counts as two floating-point operations (FLOPs). Only
+matrix products count: what happens element by element is a few percent, looking up
+embeddings is none.
 
 S seq_length, H hidden_size, I intermediate_size, N num_attention_heads, P predictions
 of a sequence, V vocab_size.

@@ -1,4 +1,4 @@
-"""Dropout that is repeatable: its masks depend on a seed and on nothing else.
+"""Dropout that is repeatable: its masks depend on a seed, and on the kind of device.
 
 A training that is killed and goes on must draw the masks it would have drawn, which
 Keras's layer of that name does not promise.
@@ -69,7 +69,8 @@ class Mask(NamedTuple):
     Attributes:
         keys: uint32, [2], from the seed.
         limit: uint32, []; an element is dropped if its 32 random bits are below.
-        scale: float32, [], of the others, which keeps the expectation.
+        scale: float32, [], of the others, which keeps the expectation; rounded to the
+            type of what it multiplies.
     """
 
     keys: tf.Tensor
@@ -101,16 +102,17 @@ def _random_bits(shape, keys):
         # One kernel draws them, where what follows here would be a dozen.
         seed = tf.bitcast(keys, tf.int32)
         return tf.random.stateless_uniform(shape, seed, None, None, tf.uint32)
-    # The number of the element, with its bits well mixed (the constants: C. Wellons,
-    # "Prospecting for hash functions", 2018): as good for this as TensorFlow's random
-    # numbers, and made within the loop that uses them. Those take a twentieth of a
-    # training step on CPU.
+    # The number of the element, with its bits well mixed: "triple32" (C. Wellons,
+    # "Prospecting for hash functions", 2018). Good enough for masks (the tests look at
+    # every bit), and made within the loop that uses it. TensorFlow's random numbers
+    # take a twentieth of a training step on CPU.
     places = tf.range(math.prod(shape), dtype=tf.int32)
     bits = tf.bitcast(tf.reshape(places, shape), tf.uint32) + keys[0]
-    bits = _shifted(bits, 16) * tf.constant(0x7FEB352D, tf.uint32)
-    # Half-way, or masks of other keys would be shifted ones.
-    bits = tf.bitwise.bitwise_xor(_shifted(bits, 15), keys[1])
-    return _shifted(bits * tf.constant(0x846CA68B, tf.uint32), 16)
+    bits = _shifted(bits, 17) * tf.constant(0xED5AD4BB, tf.uint32)
+    # Under way, or masks of other keys would be shifted ones.
+    bits = tf.bitwise.bitwise_xor(bits, keys[1])
+    bits = _shifted(bits, 11) * tf.constant(0xAC4C1B51, tf.uint32)
+    return _shifted(_shifted(bits, 15) * tf.constant(0x31848BAB, tf.uint32), 14)
 
 
 def _shifted(bits, places):
@@ -120,7 +122,9 @@ def _shifted(bits, places):
 
 
 class Dropout(keras.layers.Layer):
-    """Inverted dropout whose mask depends on `dropout_seed` and on nothing else.
+    """Inverted dropout whose mask depends on `dropout_seed`.
+
+    And on whether there are CPUs only (`layers.makes_loops`), on nothing else.
 
     Args:
         rate: float in [0, 1), share of elements set to 0 in training.

@@ -35,7 +35,7 @@ class Lamb(optimization.AdamWeightDecay):
             super()._update(weight, m, v, gradient, rate, correction, decayed)
             return
         # At rate 0 it moves the moments alone, in one pass.
-        self._adam(weight, m, v, gradient, (0.0, 1.0, 0.0))
+        self._adam(weight, m, v, gradient, (0.0, 1.0, None))
         divisor = tf.sqrt(v) + self.epsilon * correction[1]
         direction = correction[0] * m / divisor + self.weight_decay * weight
         ratio = tf.math.divide_no_nan(tf.norm(weight), tf.norm(direction))

@@ -53,7 +53,8 @@ def clip_scale(gradients, norm=1.0):
         factor is of no use: see `finite` of `AdamWeightDecay.apply`.
     """
     length = tf.linalg.global_norm(gradients)
-    return norm / tf.maximum(length, norm), length
+    scale = norm / tf.maximum(length, norm)
+    return tf.where(tf.math.is_finite(length), scale, float("nan")), length
 
 
 def layer_rates(names, decay, num_layers):
@@ -206,18 +207,24 @@ class AdamWeightDecay(tf.Module):
             correction: from `_correction`.
             decayed: False for those of NO_DECAY.
         """
-        decay = rate * self.weight_decay if decayed else 0.0
+        decay = rate * self.weight_decay if decayed and self.weight_decay else None
         epsilon = self.epsilon * correction[1]
         self._adam(weight, m, v, gradient, (rate * correction[0], epsilon, decay))
 
     def _adam(self, weight, m, v, gradient, scalars):
-        """Adam without a correction; rate, epsilon, and weight decay times the rate."""
+        """Moves them as Adam does that corrects nothing.
+
+        Args:
+            scalars: learning rate, epsilon, and the share of the weight to take off;
+                None for nothing.
+        """
         move = _adam_in_one_loop if layers.makes_loops() else _adam_by_kernel
         move([x.handle for x in (weight, m, v)], *gradient, scalars, self.betas)
 
 
 @layers.one_loop
 def _adam_in_one_loop(handles, gradient, scale, scalars, betas):
+    """Moves a weight, m and v, given by their handles, in one pass over the memory."""
     # As handles, for tf.function takes variables of replicas for one another.
     weight, m, v = (
         tf.raw_ops.ReadVariableOp(resource=h, dtype="float32") for h in handles
@@ -225,17 +232,20 @@ def _adam_in_one_loop(handles, gradient, scale, scalars, betas):
     rate, epsilon, decay = scalars
     gradient *= scale
     m = betas[0] * m + (1 - betas[0]) * gradient
+    # As imprecise as the kernel's below, which `_correction` is for.
     v += (1 - np.float32(betas[1])) * (tf.square(gradient) - v)
-    weight -= rate * m / (tf.sqrt(v) + epsilon) + decay * weight
+    step = rate * m / (tf.sqrt(v) + epsilon)
+    weight -= step if decay is None else step + decay * weight
     for handle, value in zip(handles, (weight, m, v), strict=True):
         tf.raw_ops.AssignVariableOp(resource=handle, value=value)
 
 
 def _adam_by_kernel(handles, gradient, scale, scalars, betas):
-    """The same on GPUs: one pass over the memory instead of ten."""
+    """The same on GPUs and TPUs, where Adam itself is one pass over the memory."""
     rate, epsilon, decay = scalars
-    weight = tf.raw_ops.ReadVariableOp(resource=handles[0], dtype="float32")
-    tf.raw_ops.AssignSubVariableOp(resource=handles[0], value=decay * weight)
+    if decay is not None:
+        weight = tf.raw_ops.ReadVariableOp(resource=handles[0], dtype="float32")
+        tf.raw_ops.AssignSubVariableOp(resource=handles[0], value=decay * weight)
     # Powers of 0: the correction is done outside, because the kernel's own leaves
     # epsilon as it is.
     tf.raw_ops.ResourceApplyAdam(

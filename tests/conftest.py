@@ -35,3 +35,11 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip(f"the larger reference data is not at {SHARED}")
     return SHARED
+
+
+@pytest.fixture(params=["on CPUs", "on other devices"])
+def on_all_devices(request, monkeypatch):
+    """What models compute on CPUs only in one way, in that way and in the other one."""
+    from modeling import layers
+
+    monkeypatch.setattr(layers, "makes_loops", lambda: request.param == "on CPUs")

@@ -12,7 +12,7 @@ from tensorflow.python.framework import kernels  # has no public name
 import strategies
 import trainer as trainer_lib
 import training
-from modeling import losses, models, optimization
+from modeling import layers, losses, models, optimization
 from tests import small_models
 
 CONFIG = small_models.config()
@@ -97,6 +97,11 @@ def graphs(concrete):
     for function in concrete.graph._functions.values():
         if hasattr(function, "graph"):
             yield from graphs(function)
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_tpu(monkeypatch):
+    monkeypatch.setattr(layers, "makes_loops", lambda: False)
 
 
 def without_kernel(concrete, device="XLA_CPU_JIT"):

@@ -1,6 +1,8 @@
 """Calls in several processes; killed ones are tested with the script that uses them."""
 
 import os
+import pathlib
+import time
 
 import pytest
 
@@ -16,6 +18,9 @@ class Worker:
     def double(self, number):
         self.calls += 1
         return 2 * number, self.calls, os.getpid()
+
+    def touch(self, path):
+        pathlib.Path(path).touch()
 
     def fail(self, number):
         raise ValueError(f"{number} is wrong")
@@ -57,6 +62,21 @@ def test_calls_without_a_number_are_all_made_before_the_first_result(count):
         fails = True
         with pytest.raises(ValueError, match="last call"):
             next(run("double", calls(), None, "doubling", "number"))
+
+
+def test_the_first_calls_are_done_while_others_are_made(tmp_path):
+    done = tmp_path / "done"
+
+    def calls():
+        yield (str(done),)
+        for _ in range(1000):
+            if done.exists():
+                yield (str(tmp_path / "more"),)
+                return
+            time.sleep(0.01)
+
+    with processes.processes(Worker, 2) as run:
+        assert list(run("touch", calls(), None, "touching", "file")) == [None, None]
 
 
 @pytest.mark.parametrize("count", [1, 2])

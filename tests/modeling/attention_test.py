@@ -9,6 +9,8 @@ from modeling import attention, dropout
 from tests import numpy_bert, small_models
 from tests.small_models import close
 
+pytestmark = pytest.mark.usefixtures("on_all_devices")
+
 
 def make_layer(seed, **sizes):
     config = small_models.config(**sizes)

@@ -9,6 +9,8 @@ import tensorflow as tf
 from modeling import dropout
 from tests.small_models import close
 
+pytestmark = pytest.mark.usefixtures("on_all_devices")
+
 
 def dropped(rate, seed, shape=(300, 333), calls=1):
     layer = dropout.Dropout(rate)
@@ -116,17 +118,21 @@ def test_every_bit_is_random_and_independent_of_the_others_and_of_neighbours():
     limit = 6 / math.sqrt(len(words))
     for distance in (0, 1, 2, 64, 128, 512):
         products = bits[distance:].T @ bits[: len(bits) - distance] / len(bits) * 4
-        np.fill_diagonal(products, 0) if distance == 0 else None
+        if distance == 0:
+            np.fill_diagonal(products, 0)
         assert np.abs(products).max() < limit
     assert np.abs(bits.mean(axis=0)).max() < limit
 
 
-def test_keys_of_near_seeds_give_masks_that_are_not_parts_of_each_other():
-    """Not even shifted, as sums of key and place alone would be."""
+def test_masks_of_neighbouring_keys_are_not_shifted_ones():
+    """As they would be if place and first key were all that is mixed."""
     first, second = (
-        dropout._random_bits([2**14], dropout_keys([0, n])).numpy() for n in (1, 2)
+        dropout._random_bits([2**14], tf.constant(keys, tf.uint32)).numpy()
+        for keys in ([5, 17], [6, 1234567])
     )
     assert len(np.intersect1d(first, second)) <= 2  # 0.06 by chance
+    bits = [np.unpackbits(w.view(np.uint8)) for w in (first[1:], second[:-1])]
+    assert abs(np.corrcoef(*bits)[0, 1]) < 5 / math.sqrt(bits[0].size)
 
 
 def dropout_keys(seed):

@@ -8,6 +8,8 @@ import tensorflow as tf
 from modeling import lamb, optimization
 from tests.small_models import close
 
+pytestmark = pytest.mark.usefixtures("on_all_devices")
+
 SHAPES = {"a/kernel": (5, 4), "a/bias": (4,), "a/LayerNorm/gamma": (4,), "b": (3, 2)}
 
 

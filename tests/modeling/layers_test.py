@@ -12,6 +12,8 @@ from modeling import layers
 from tests import numpy_bert
 from tests.small_models import close
 
+pytestmark = pytest.mark.usefixtures("on_all_devices")
+
 
 @pytest.mark.parametrize("name", config_lib.ACTIVATIONS)
 def test_activations(name):

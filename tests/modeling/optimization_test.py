@@ -14,6 +14,8 @@ from modeling import lamb, losses, models, optimization
 from tests import numpy_bert, small_models
 from tests.small_models import close
 
+pytestmark = pytest.mark.usefixtures("on_all_devices")
+
 
 @pytest.fixture(scope="module")
 def expected(golden):
