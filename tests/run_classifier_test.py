@@ -109,7 +109,8 @@ def test_ones_own_data_is_learnt_and_predicted(own_data, own_vocab, tiny, tmp_pa
         do_eval=True,
         score_training_set=True,
         train_batch_size=8,
-        # So that it is learnt with almost any seed.
+        # So that it is learnt with five seeds of six.
+        seed=1,
         learning_rate=1e-3,
         warmup_proportion=0.3,
         bias_correction=True,
