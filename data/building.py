@@ -153,9 +153,7 @@ class Build:
         counts: collections.Counter,
     ) -> list[range]:
         """Makes the token ids of all chunks; returns the pools."""
-        unpacked = []
-        if any(text["path"].endswith(".gz") for text in self._manifest["inputs"]):
-            chunks, unpacked = self._unpack(run, list(chunks))
+        chunks, unpacked = self._unpack(run, chunks)
         calls = ((chunk,) for chunk in chunks)
         done = list(run("tokenize", calls, None, "tokenizing", "chunk"))
         for chunk in done:
@@ -169,13 +167,16 @@ class Build:
         )
 
     def _unpack(
-        self, run: Callable, chunks: list[corpus.Chunk]
-    ) -> tuple[list[corpus.Chunk], list[str]]:
+        self, run: Callable, chunks: Iterable[corpus.Chunk]
+    ) -> tuple[Iterable[corpus.Chunk], list[str]]:
         """Unpacks what is compressed, for chunks begin anywhere in it.
 
         Returns:
             the chunks, of the unpacked files where there are such, and these files.
         """
+        if not any(text["path"].endswith(".gz") for text in self._manifest["inputs"]):
+            return chunks, []  # which are not read before they are asked for
+        chunks = list(chunks)
         missing = [c for c in chunks if not os.path.exists(self.job.chunk(c.index))]
         paths = {place.path for chunk in missing for place in chunk.ranges}
         unpacked = {}
