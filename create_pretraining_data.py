@@ -53,9 +53,9 @@ def define_flags() -> None:
 # With this text and these flags.
 _NEVER_DONE = (ValueError, OverflowError, MemoryError)
 
-# What does not decide on the bytes, or is described by its contents.
 # Flags that builds of before lack, which did what these values say.
 _SINCE = {"segment_pairs": True, "masking_mix": ["80", "10", "10"]}
+# What does not decide on the bytes, or is described by its contents.
 _NO_SETTINGS = {"input_file", "output_file", "num_workers", "overwrite", "vocab_file"}
 
 
