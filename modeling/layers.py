@@ -117,6 +117,11 @@ def dims(x):
     ]
 
 
+def _sum_of_rows(x):
+    """Sum over the first axis; as a product with ones, which is faster on CPUs."""
+    return tf.squeeze(tf.ones([1, dims(x)[0]], x.dtype) @ x, axis=0)
+
+
 @tf.custom_gradient
 def _linear_in_training(x, kernel, bias):
     """x W + b of flat tokens, with a gradient that takes less time on CPUs."""
@@ -133,9 +138,7 @@ def _linear_in_training(x, kernel, bias):
         else:
             dx = tf.matmul(dy, kernel, transpose_b=True)
         dkernel = tf.matmul(x, dy, transpose_a=True)
-        # A product with ones is faster than the sum of BiasAddGrad.
-        ones = tf.ones([1, dims(dy)[0]], dy.dtype)
-        return dx, dkernel, tf.squeeze(tf.matmul(ones, dy), axis=0)
+        return dx, dkernel, _sum_of_rows(dy)
 
     return tf.nn.bias_add(tf.matmul(x, kernel), bias), gradient
 
@@ -222,7 +225,10 @@ def _layer_norm_in_training(x, gamma, beta, epsilon):
             product = _normed_times(x, mean, scale, dy)
             along = [_weighted_mean(y, gamma) for y in (wide_dy, product)]
             dx = _gradient_of_norm(x, mean, scale, dy, gamma, *along)
-            return dx, _sum_of_rows(product), _sum_of_rows(wide_dy)
+            # In float32, which products are not on GPUs and TPUs.
+            exact = functools.partial(tf.reduce_sum, axis=0)
+            total = _sum_of_rows if makes_loops() else exact
+            return dx, total(product), total(wide_dy)
 
         return _norm(x, mean, scale, gamma, beta), gradient
 
@@ -231,16 +237,9 @@ def _layer_norm_in_training(x, gamma, beta, epsilon):
 
 def _weighted_mean(x, weights):
     """Means of x * weights over the last axis, [rows, 1]."""
-    if not makes_loops():  # in float32, which products are not on GPUs and TPUs
+    if not makes_loops():  # see `_layer_norm_in_training`
         return _mean(x * weights)
     return x @ tf.expand_dims(weights / weights.shape[0], 1)  # faster on CPUs
-
-
-def _sum_of_rows(x):
-    """Sums over the first axis; see `_weighted_mean`."""
-    if not makes_loops():
-        return tf.reduce_sum(x, axis=0)
-    return tf.squeeze(tf.ones([1, dims(x)[0]]) @ x, axis=0)
 
 
 def _normed(x, mean, scale):
