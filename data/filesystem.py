@@ -28,6 +28,10 @@ def replacing(path: str, is_lasting: bool = True) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        if error.errno and not error.filename:  # a full disk does not name the file
+            error.filename = path
+        raise
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)

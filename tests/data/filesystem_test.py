@@ -1,7 +1,9 @@
 """Names of files, and files that are there whole or not at all."""
 
+import errno
 import os
 import pathlib
+import pickle
 
 import pytest
 
@@ -77,3 +79,15 @@ def test_an_object_of_another_shape_is_refused(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=f"a.json is damaged, remove it: {message}"):
         filesystem.read_object(str(path), step=int, rate=int | float)
+
+
+def test_a_full_disk_is_told_with_the_file_that_is_written(tmp_path):
+    path = str(tmp_path / "x")
+    with (
+        pytest.raises(OSError, match="No space") as caught,
+        filesystem.replacing(path) as file,
+    ):
+        file.write(b"begun")
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert pickle.loads(pickle.dumps(caught.value)).filename == path
+    assert not list(tmp_path.iterdir())
