@@ -15,6 +15,7 @@ and however often they were killed. What was built, from which files and with wh
 flags, is kept in OUTPUT.manifest.json.
 """
 
+import concurrent.futures
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -76,6 +77,19 @@ def scan(inputs: list[str], text_field: str) -> Iterator[corpus.Scan]:
             logging.warning(
                 "%s holds no empty line, so its %s lines are one document", path, lines
             )
+
+
+def num_workers(values: dict[str, Any]) -> int:
+    """Processes, or threads where these do."""
+    return values["num_workers"] or len(os.sched_getaffinity(0))
+
+
+def make_checksums(inputs: list[str], num_threads: int) -> list[dict[str, Any]]:
+    """Those of the corpus; threads are enough, and are gone before processes fork."""
+    with concurrent.futures.ThreadPoolExecutor(num_threads) as pool:
+        made = pool.map(build_manifests.checksum, inputs)
+        bar = tqdm(made, "checksums", len(inputs), unit=" files", delay=1)
+        return list(bar)
 
 
 def make_chunks(
@@ -147,10 +161,11 @@ def build_records(
 ) -> dict[str, int]:
     """Makes the record files and their manifest; returns counts."""
     chunks = make_chunks(inputs, values["text_field"], values["deduplicate"])
-    num_workers = values["num_workers"] or len(os.sched_getaffinity(0))
     with building.Build(job, manifest, values["overwrite"]) as build:
+        if build.goes_on:
+            logging.info("going on with the build that was begun in %s", job.folder)
         try:
-            result = build.run(chunks, num_workers, show_samples)
+            result = build.run(chunks, num_workers(values), show_samples)
         except _NEVER_DONE:
             build.discard()
             raise
@@ -172,8 +187,8 @@ def main() -> None:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     settings = pretraining_flags.make_settings(values, vocab)
     manifest = build_manifests.describe(
-        tqdm(inputs, desc="checksums", unit=" files", delay=1),
-        values["vocab_file"],
+        make_checksums(inputs, num_workers(values)),
+        build_manifests.checksum(values["vocab_file"]),
         outputs,
         {
             name: value

@@ -11,32 +11,33 @@ ENDING = ".manifest.json"  # of the name, after that of the record files
 
 
 def describe(
-    inputs: Iterable[str],
-    vocab_file: str,
+    inputs: Iterable[dict[str, Any]],
+    vocabulary: dict[str, Any],
     outputs: Iterable[str],
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """All that decides on the bytes of record files, as JSON can hold it.
 
     Args:
-        inputs: the files of the corpus, in order.
-        vocab_file: the vocabulary.
+        inputs: `checksum` of the files of the corpus, in order.
+        vocabulary: that of the vocabulary.
         outputs: the record files.
         settings: of the flags that matter, without dashes.
     """
     return {
-        "inputs": [_checksum(path) for path in inputs],
-        "vocabulary": _checksum(vocab_file),
+        "inputs": list(inputs),
+        "vocabulary": vocabulary,
         "outputs": [os.path.basename(path) for path in outputs],
         "tokens of a pool": corpus.POOL_TOKENS,
         **{f"--{name}": value for name, value in settings.items()},
     }
 
 
-def _checksum(path: str) -> dict[str, Any]:
+def checksum(path: str) -> dict[str, Any]:
+    """Path, size and SHA-256 of a file."""
     with open(path, "rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"path": path, "bytes": os.path.getsize(path), "sha256": checksum}
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"path": path, "bytes": os.path.getsize(path), "sha256": digest}
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

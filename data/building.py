@@ -34,6 +34,9 @@ class Build:
         manifest: from `build_manifests.describe`: all that decides on the bytes.
         overwrite: whether what was begun with another manifest is thrown away.
 
+    Attributes:
+        goes_on: bool, whether it was taken up again.
+
     Raises:
         ValueError: it was begun with another manifest (says what differs); or another
             process is at work on it.
@@ -45,6 +48,7 @@ class Build:
         self.job = job
         self._manifest = manifest
         self._result = f"{job.folder}/{_RESULT}"
+        self.goes_on = False
         for left in glob.glob(f"{glob.escape(job.folder)}{_DONE}*"):
             shutil.rmtree(left, ignore_errors=True)  # a kill stopped `discard`
         os.makedirs(job.folder, exist_ok=True)
@@ -70,6 +74,7 @@ class Build:
         if begun is not None:
             difference = build_manifests.difference(begun, manifest)
             if not difference:
+                self.goes_on = True
                 return
             if not overwrite:
                 raise ValueError(

@@ -59,7 +59,7 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
     def run(method, calls, total, title, unit):
         futures = (pool.submit(_call, method, call) for call in calls)
         if total is None:
-            futures = list(futures)
+            futures = list(_unless_one_fails(futures))
             total = len(futures)
         futures, running = iter(futures), collections.deque()
         with tqdm.tqdm(None, title, total, unit=f" {unit}s", delay=1) as bar:
@@ -87,6 +87,18 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _unless_one_fails(
+    futures: Iterator[concurrent.futures.Future],
+) -> Iterator[concurrent.futures.Future]:
+    """The same; raises what one of them raised before the next is made."""
+    unknown = collections.deque()
+    for future in futures:
+        yield future
+        unknown.append(future)
+        while unknown and unknown[0].done():
+            unknown.popleft().result()
 
 
 _worker = None  # of this process

@@ -214,7 +214,10 @@ def _read(
             try:
                 line = file.readline(MAX_LINE_BYTES + 1)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise ValueError(f"{path}, line {number}: {error}") from None
+                raise ValueError(
+                    f"{path}, line {number}: the compressed file is damaged ({error});"
+                    " fetch or compress it again"
+                ) from None
             if not line:
                 break
             if len(line) > MAX_LINE_BYTES:

@@ -304,8 +304,9 @@ def test_what_is_there_is_kept_though_a_build_was_begun(run, flags, monkeypatch)
 
 
 @pytest.mark.parametrize("step", ["publish", "discard", "write_json"])
-def test_a_kill_at_the_end(step, run, flags, tmp_path, monkeypatch):
+def test_a_kill_at_the_end(step, run, flags, tmp_path, monkeypatch, caplog):
     """When the records are made, they are moved, described, and the rest removed."""
+    caplog.set_level("INFO", logger="absl")
     flags = {**flags, "output_file": tmp_path / "a", "num_output_shards": 3}
     run(**{**flags, "output_file": tmp_path / "whole/a"})
     owner = {"write_json": filesystem}.get(step, building.Build)
@@ -320,7 +321,9 @@ def test_a_kill_at_the_end(step, run, flags, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run(**flags)
     monkeypatch.undo()
+    assert "going on" not in caplog.text
     run(**flags)
+    assert "going on with the build" in caplog.text
     assert contents(tmp_path) == contents(tmp_path / "whole")
     assert (tmp_path / "a.manifest.json").exists()
     assert not (tmp_path / ".a.build").exists()

@@ -43,22 +43,18 @@ def test_differences_are_told(old, new, words):
 def test_a_description_is_of_contents(tmp_path):
     for name in "abv":
         (tmp_path / name).write_text(name)
-    paths = [str(tmp_path / name) for name in "ab"]
-    one = build_manifests.describe(paths, str(tmp_path / "v"), ["out/x"], {"seed": 1})
+    a, b, v = (build_manifests.checksum(str(tmp_path / name)) for name in "abv")
+    one = build_manifests.describe([a, b], v, ["out/x"], {"seed": 1})
     assert one["outputs"] == ["x"]
     assert one["--seed"] == 1
     assert one["inputs"][1]["sha256"] == hashlib.sha256(b"b").hexdigest()
     assert one["inputs"][1]["bytes"] == 1
 
 
-def test_pools_of_another_size_are_another_build(tmp_path, monkeypatch):
-    (tmp_path / "v").write_text("v")
-
-    def describe():
-        return build_manifests.describe([], str(tmp_path / "v"), ["x"], {})
-
-    one = describe()
+def test_pools_of_another_size_are_another_build(monkeypatch):
+    what = [], {"path": "v", "sha256": "v"}, ["x"], {}
+    one = build_manifests.describe(*what)
     monkeypatch.setattr(corpus, "POOL_TOKENS", 7)
-    told = build_manifests.difference(one, describe())
+    told = build_manifests.difference(one, build_manifests.describe(*what))
     assert "tokens of a pool" in told
     assert "not 7" in told

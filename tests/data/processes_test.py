@@ -79,6 +79,23 @@ def test_the_first_calls_are_done_while_others_are_made(tmp_path):
         assert list(run("touch", calls(), None, "touching", "file")) == [None, None]
 
 
+def test_an_error_is_told_while_other_calls_are_made():
+    made = []
+
+    def calls():
+        for number in range(10_000):
+            made.append(number)
+            yield (number,)
+            time.sleep(0.01)
+
+    with (
+        pytest.raises(ValueError, match="0 is wrong"),
+        processes.processes(Worker, 2) as run,
+    ):
+        list(run("fail", calls(), None, "failing", "number"))
+    assert len(made) < 1000
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_errors_come_through(count):
     with (

@@ -134,7 +134,7 @@ def test_documents_of_too_many_lines_are_located(write, monkeypatch):
 def test_a_compressed_file_that_is_cut_off(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"abc\n" * 100)[:-5])
-    with pytest.raises(ValueError, match=r"a\.txt\.gz, line"):
+    with pytest.raises(ValueError, match=r"a\.txt\.gz, line .*damaged.*compress it ag"):
         read(path)
     path.write_bytes(b"plain")
     with pytest.raises(ValueError, match=r"a\.txt\.gz, line 1: .*gzip"):
