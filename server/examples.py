@@ -1,5 +1,6 @@
 """Classify and Regress: `tf.Example`s in, classes or numbers out."""
 
+import numpy as np
 import tensorflow as tf
 
 from server import errors, json_tensors
@@ -114,7 +115,9 @@ def classes(outputs, num_examples):
     rows = range(num_examples)
     width = given[0].shape[1]
     labels = [[""] * width for _ in rows] if names is None else names.tolist()
-    scores = [[0.0] * width for _ in rows] if scores is None else scores.tolist()
+    if scores is None:
+        scores = np.zeros([num_examples, width], np.float32)
+    scores = json_tensors.numbers(scores)
     return [
         [
             (label.decode(errors="replace") if label else "", score)
@@ -136,4 +139,4 @@ def numbers(outputs, num_examples):
     values = outputs.get("outputs")
     if values is None or values.shape not in ((num_examples,), (num_examples, 1)):
         raise errors.invalid("the signature gives no number for each example")
-    return values.reshape(-1).tolist()
+    return json_tensors.numbers(values.reshape(-1))

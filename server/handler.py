@@ -1,9 +1,12 @@
 """What every answer over HTTP has in common: limits, errors as sentences, counts."""
 
 import asyncio
+import gzip
 import http
+import io
 import json
 import time
+import zlib
 
 import tornado.iostream
 import tornado.web
@@ -56,6 +59,29 @@ class Handler(tornado.web.RequestHandler):
         if self._num_bytes > self.settings["max_body_bytes"]:
             self._refuse_body()
         return b"".join(self._chunks)
+
+    async def unpacked_body(self):
+        """As `body`; unpacked if its Content-Encoding is gzip."""
+        encoding = self.request.headers.get("Content-Encoding", "identity").lower()
+        body = self.body()
+        if encoding == "identity":
+            return body
+        if encoding != "gzip":
+            raise tornado.web.HTTPError(
+                415,
+                f"Content-Encoding {errors.quoted(encoding)} is not read; send the "
+                "body as it is, or by gzip",
+            )
+        limit = self.settings["max_body_bytes"]
+        try:
+            unpacked = await asyncio.to_thread(_unpack, body, limit + 1)
+        except (OSError, EOFError, zlib.error):
+            raise tornado.web.HTTPError(
+                400, "the body is not gzip, which its Content-Encoding says"
+            ) from None
+        if len(unpacked) > limit:
+            self._refuse_body()
+        return unpacked
 
     def _refuse_body(self):
         limit = self.settings["max_body_bytes"]
@@ -127,3 +153,9 @@ class Handler(tornado.web.RequestHandler):
             seconds = time.perf_counter() - self._started
             status = str(self.get_status())
             self.settings["monitor"].answered("rest", self.METHOD, status, seconds)
+
+
+def _unpack(content, size):
+    """The first bytes, `size` at most, of what gzip made `content` of."""
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        return file.read(size)

@@ -32,19 +32,13 @@ class Infer(handler.Handler):
             raise tornado.web.HTTPError(
                 415, "Content-Type must be application/json, as the body must be"
             )
-        encoding = self.request.headers.get("Content-Encoding", "identity")
-        if encoding.lower() != "identity":
-            raise tornado.web.HTTPError(
-                415,
-                f"Content-Encoding {errors.quoted(encoding)} is not read; send the "
-                "body as it is",
-            )
         origin = self.request.headers.get("Origin")
         if origin and urllib.parse.urlsplit(origin).netloc != self.request.host:
             raise tornado.web.HTTPError(
                 403, f"pages of {errors.quoted(origin)} may not ask this server"
             )
-        await self.answer(self._infer(name, version, method, self.body()))
+        body = await self.unpacked_body()
+        await self.answer(self._infer(name, version, method, body))
 
     async def _infer(self, name, version, method, body):
         service = self.settings["inference"]

@@ -1,5 +1,6 @@
 """JSON ↔ arrays, with NumPy and TensorFlow Serving's documentation as the measure."""
 
+import base64
 import json
 
 import ml_dtypes
@@ -101,6 +102,21 @@ def test_rows_need_one_number_of_rows():
         "a",
         "b",
     }
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_have_no_more_digits_than_tell_them_apart(dtype):
+    array = np.array([[0.1, -0.88, 1e-7]], dtype)
+    [row] = json_tensors.from_outputs({"y": array}, True)["predictions"]
+    # NumPy's own words for a scalar are the fewest digits that give it back.
+    assert [str(number) for number in row] == [str(number) for number in array[0]]
+
+
+def test_base64_may_lack_its_padding():
+    for text in ("YQ", "YQ==", "YWI", "YWJj", ""):
+        padded = text + "=" * (-len(text) % 4)
+        expected = base64.b64decode(padded)
+        assert json_tensors.to_bytes({"b64": text}, "x") == expected
 
 
 def test_encoding_is_that_of_json():
