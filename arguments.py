@@ -53,6 +53,27 @@ def texts(name, value, optional=False):
     return found
 
 
+def pairs(first, second=None):
+    """Texts with the second ones beside them, None where there is none.
+
+    Args:
+        first: list of str.
+        second: list of str or None, of the same length; or None.
+    Returns:
+        list of (str, str or None).
+    Raises:
+        ValueError: they are not such lists.
+    """
+    first = texts("texts", first)
+    second = [None] * len(first) if second is None else texts("pairs", second, True)
+    if len(first) != len(second):
+        raise ValueError(
+            f"every text of a pair needs the other, got {len(first)} and "
+            f"{len(second)} texts"
+        )
+    return list(zip(first, second, strict=True))
+
+
 def whole(name, value, least=1):
     """An integer.
 

@@ -115,6 +115,8 @@ def grow(
             "nothing is to grow: give --vocab_file, --num_positions or "
             "--trained_positions"
         )
+    if old_vocab_file and not vocab_file:
+        raise ValueError("--old_vocab_file has no effect without --vocab_file")
     weights, config = model_files.read_model(source, bert_config_file)
     head = model_files.find_head(source)
     huggingface_config.check_labels(head.labels, len(weights.get("output_bias", ())))

@@ -194,11 +194,8 @@ class Predictor:
 
     def _rows(self, read, texts, pairs):
         """list of scoring.Row of texts, or pairs, by a function of `scoring`."""
-        texts = arguments.texts("texts", texts)
-        if pairs is not None:
-            pairs = arguments.texts("pairs", pairs, optional=True)
         rows = []
-        for both in classification.pair_up(texts, pairs):
+        for both in arguments.pairs(texts, pairs):
             example = classification.InputExample("", *both)
             try:
                 rows.append(read(example, self.max_seq_length, self.tokenizer))

@@ -191,6 +191,11 @@ def pick(rows, task):
 
 def predict(runner, rows):
     """Predicts with the picked runs and writes submission.zip."""
+    if not any("score" in row for row in rows):
+        raise ValueError(
+            "no run can predict, as all diverged, see results.md; try lower rates in "
+            "another --output_dir"
+        )
     files, missing = {}, []
     for (name, split), file in glue_results.LEADERBOARD_FILES.items():
         task = glue.find_task(name)

@@ -97,14 +97,19 @@ def check_batch(strategy, batch_size, steps=1):
     Raises:
         ValueError: names the nearest size that can.
     """
-    parts = strategy.num_replicas_in_sync * steps
+    replicas = strategy.num_replicas_in_sync
+    parts = replicas * steps
     if batch_size % parts:
         nearest = max(1, round(batch_size / parts)) * parts
         raise ValueError(
-            f"--train_batch_size={batch_size} cannot be shared out equally to "
-            f"{strategy.num_replicas_in_sync} replicas x {steps} steps of gradient "
-            f"accumulation; the nearest that can is {nearest}"
+            f"--train_batch_size={batch_size} cannot be cut into equal parts for "
+            f"{_number(replicas, 'replica')} x {_number(steps, 'accumulation step')}; "
+            f"the nearest that can is {nearest}"
         )
+
+
+def _number(count, word):
+    return f"{count} {word}{'s' * (count != 1)}"
 
 
 @contextlib.contextmanager

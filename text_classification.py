@@ -64,11 +64,8 @@ class Predictor:
 
     def logits(self, texts, pairs=None):
         """float32, [texts, outputs]; arguments as for `predict`."""
-        texts = arguments.texts("texts", texts)
-        if pairs is not None:
-            pairs = arguments.texts("pairs", pairs, optional=True)
         rows, owners = [], []
-        for number, (text, other) in enumerate(classification.pair_up(texts, pairs)):
+        for number, (text, other) in enumerate(arguments.pairs(texts, pairs)):
             windows = self._sequences(text, other)
             rows += windows
             owners += [number] * len(windows)

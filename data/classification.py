@@ -23,24 +23,6 @@ class InputExample:
     label: targets.Label | None = None
 
 
-def pair_up(
-    texts: Sequence[str], pairs: Sequence[str | None] | None = None
-) -> list[tuple[str, str | None]]:
-    """Texts with the second ones beside them, None where there is none.
-
-    Raises:
-        ValueError: one is a text instead of a list, or there are not as many.
-    """
-    if isinstance(texts, str) or isinstance(pairs, str):
-        raise ValueError("expected a list of texts, not one text")
-    if pairs is not None and len(pairs) != len(texts):
-        raise ValueError(
-            f"every text of a pair needs the other, got {len(texts)} and "
-            f"{len(pairs)} texts"
-        )
-    return list(zip(texts, pairs or [None] * len(texts), strict=True))
-
-
 @dataclasses.dataclass(frozen=True)
 class OwnTask:
     """Anybody's data: a folder with {train,dev,test}.{tsv,csv,jsonl}, perhaps .gz.

@@ -130,6 +130,14 @@ def test_what_is_no_text_has_no_answer(call):
         assert message.endswith(f", got {kind}"), value
 
 
+def test_texts_are_paired_up():
+    assert arguments.pairs(["a", "b"]) == [("a", None), ("b", None)]
+    assert arguments.pairs(["a", "b"], ["c", None]) == [("a", "c"), ("b", None)]
+    assert arguments.pairs([]) == []
+    with pytest.raises(ValueError, match="needs the other, got 1 and 2 texts"):
+        arguments.pairs(["a"], ["b", "c"])
+
+
 def test_there_need_not_be_a_second_text(predictors):
     classify, model = predictors[text_classification], predictors[language_model]
     for nothing in (None, ""):

@@ -187,6 +187,9 @@ def test_nothing_to_grow(golden, tmp_path):
     assert "give --vocab_file, --num_positions or --trained_positions" in sentence
     sentence = scripts.refusal("grow_checkpoint.py", **flags, num_positions=5)
     assert "cannot shrink to 5" in sentence
+    flags |= {"num_positions": 600, "old_vocab_file": tmp_path / "vocab.txt"}
+    sentence = scripts.refusal("grow_checkpoint.py", **flags)
+    assert "--old_vocab_file has no effect without --vocab_file" in sentence
     assert not (tmp_path / "out").exists()
 
 

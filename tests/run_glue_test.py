@@ -258,6 +258,9 @@ def test_a_run_that_diverges_is_counted_and_does_not_stop_the_others(flags):
     scripts.succeed(RUN, **flags)  # and is not tried again
     log = (out / "mrpc/batch8_rate1e+38_epochs2_seed1/log.txt").read_text()
     assert log.count("$ ") == 1
+    flags |= {"learning_rates": "1e38", "do_predict": True}
+    assert "no run can predict, as all diverged" in scripts.refusal(RUN, **flags)
+    assert not (out / "submission.zip").exists()
 
 
 def test_one_run(flags):

@@ -28,6 +28,13 @@ def test_the_nearest_batch_is_named(batch_size, replicas, steps, nearest):
     strategies.check_batch(Replicas(replicas), nearest, steps)
 
 
+def test_parts_of_a_batch_are_counted():
+    with pytest.raises(ValueError, match="for 1 replica x 2 accumulation steps;"):
+        strategies.check_batch(Replicas(1), 3, 2)
+    with pytest.raises(ValueError, match="for 2 replicas x 1 accumulation step;"):
+        strategies.check_batch(Replicas(2), 3, 1)
+
+
 def test_without_a_tpu_one_sentence():
     for asked in ({"use_tpu": True}, {"name": "tpu"}):
         with pytest.raises(ValueError, match="--use_tpu: no TPU answers as 'local'"):

@@ -247,14 +247,3 @@ def test_intents_of_banking77_are_the_published_ones(shared, tmp_path):
     labels = classification.infer_labels(read_real(shared, tmp_path, path, task))
     published = shared / "data" / "classification" / "banking77" / "categories.json"
     assert sorted(json.loads(published.read_text())) == list(labels)
-
-
-def test_texts_are_paired_up():
-    assert classification.pair_up(["a", "b"]) == [("a", None), ("b", None)]
-    assert classification.pair_up(["a", "b"], ["c", None]) == [("a", "c"), ("b", None)]
-    assert classification.pair_up([]) == []
-    for texts, pairs in (("a", None), (["a"], "b")):
-        with pytest.raises(ValueError, match="expected a list of texts, not one text"):
-            classification.pair_up(texts, pairs)
-    with pytest.raises(ValueError, match="needs the other, got 1 and 2 texts"):
-        classification.pair_up(["a"], ["b", "c"])
