@@ -51,7 +51,7 @@ def example_weights(batch):
     """1 for real examples, 0 for rows that only fill up a batch; float32, [batch]."""
     if "is_real_example" in batch:
         return tf.cast(batch["is_real_example"], tf.float32)
-    return tf.ones_like(batch["input_ids"][:, 0], tf.float32)
+    return tf.ones(tf.shape(batch["input_ids"])[:1])
 
 
 def masked_lm_losses(outputs, batch):

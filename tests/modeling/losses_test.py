@@ -87,6 +87,12 @@ def test_classification_loss_counts_real_examples_only(seed):
     close(actual["loss"], per_example[[0, 1, 3]].mean())
 
 
+@pytest.mark.parametrize("shape", [[2], [2, 3], [2, 3, 5]])
+def test_every_example_weighs_one_where_none_fills_up(shape):
+    weights = losses.example_weights({"input_ids": tf.zeros(shape, tf.int32)})
+    assert weights.dtype == tf.float32 and weights.numpy().tolist() == [1, 1]
+
+
 WEIGHTED = losses.weighted_classification([0.25, 3.0])
 REAL = np.array([1, 1, 0, 1, 0], np.int32)
 
