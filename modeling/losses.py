@@ -97,19 +97,26 @@ PRETRAINING = Objective(
 )
 
 
+def _mean_over_examples(losses):
+    """Objective: the mean over the real examples.
+
+    Args:
+        losses: function of (model outputs, batch); float32, [batch].
+    """
+    return Objective(
+        denominators=lambda batch: {"loss": tf.reduce_sum(example_weights(batch))},
+        numerators=lambda outputs, batch: {
+            "loss": tf.reduce_sum(losses(outputs, batch) * example_weights(batch))
+        },
+    )
+
+
 def classification_losses(outputs, batch):
     """Loss of each example; float32, [batch]."""
     return cross_entropy(outputs["logits"], batch["label_ids"])
 
 
-CLASSIFICATION = Objective(
-    denominators=lambda batch: {"loss": tf.reduce_sum(example_weights(batch))},
-    numerators=lambda outputs, batch: {
-        "loss": tf.reduce_sum(
-            classification_losses(outputs, batch) * example_weights(batch)
-        )
-    },
-)
+CLASSIFICATION = _mean_over_examples(classification_losses)
 
 
 def span_losses(outputs, batch):
@@ -119,12 +126,7 @@ def span_losses(outputs, batch):
     return (start + end) / 2
 
 
-SPAN = Objective(
-    denominators=lambda batch: {"loss": tf.reduce_sum(example_weights(batch))},
-    numerators=lambda outputs, batch: {
-        "loss": tf.reduce_sum(span_losses(outputs, batch) * example_weights(batch))
-    },
-)
+SPAN = _mean_over_examples(span_losses)
 
 
 def token_losses(outputs, batch):
@@ -174,14 +176,7 @@ def multi_label_losses(outputs, batch):
     return tf.reduce_mean(losses, axis=-1)
 
 
-MULTI_LABEL = Objective(
-    denominators=lambda batch: {"loss": tf.reduce_sum(example_weights(batch))},
-    numerators=lambda outputs, batch: {
-        "loss": tf.reduce_sum(
-            multi_label_losses(outputs, batch) * example_weights(batch)
-        )
-    },
-)
+MULTI_LABEL = _mean_over_examples(multi_label_losses)
 
 
 def regression_losses(outputs, batch):
@@ -189,14 +184,7 @@ def regression_losses(outputs, batch):
     return tf.square(outputs["logits"][:, 0] - batch["label_ids"])
 
 
-REGRESSION = Objective(
-    denominators=lambda batch: {"loss": tf.reduce_sum(example_weights(batch))},
-    numerators=lambda outputs, batch: {
-        "loss": tf.reduce_sum(
-            regression_losses(outputs, batch) * example_weights(batch)
-        )
-    },
-)
+REGRESSION = _mean_over_examples(regression_losses)
 
 
 def _is_best(logits, labels):
