@@ -122,10 +122,12 @@ class Handler(tornado.web.RequestHandler):
 
     def write_error(self, status_code, **kwargs):
         error = kwargs.get("exc_info", (None, None))[1]
-        sentence = getattr(error, "log_message", None) or {
+        sentence = {
             404: f"there is nothing at {errors.quoted(self.request.path)}",
             405: f"{self.request.method} is not allowed here",
         }.get(status_code, http.HTTPStatus(status_code).phrase)
+        if getattr(error, "log_message", None):  # It is a format, even of no arguments.
+            sentence = error.log_message % error.args
         if status_code == 405:
             self.set_header("Allow", ", ".join(self._allowed()))
         self.finish(json.dumps({"error": sentence}))

@@ -14,6 +14,10 @@ class _Echo(handler.Handler):
         await self.answer(self._work(what, self.body()))
 
     async def _work(self, what, body):
+        if what == "percent":
+            raise errors.invalid('"100%" and "%s"')
+        if what == "arguments":
+            raise tornado.web.HTTPError(400, "%d of %s%%", 1, "100%")
         if what == "refused":
             raise errors.busy("not now")
         if what == "broken":
@@ -37,6 +41,10 @@ class HandlerTest(tornado.testing.AsyncHTTPTestCase):
     def post(self, path, body=b"abc"):
         response = self.fetch(path, method="POST", body=body)
         return response.code, tornado.escape.json_decode(response.body)
+
+    def test_percent_signs_come_as_they_are(self):
+        assert self.post("/percent") == (400, {"error": '"100%" and "%s"'})
+        assert self.post("/arguments") == (400, {"error": "1 of 100%%"})
 
     def test_answers_and_errors_are_json_and_counted(self):
         assert self.post("/good") == (200, {"size": 3})
