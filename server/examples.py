@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from server import errors, json_tensors
+from server import errors, json_answers, json_tensors
 
 _MAX_CONTEXT_BYTES = 16 << 20  # of all its copies
 
@@ -117,7 +117,7 @@ def classes(outputs, num_examples):
     labels = [[""] * width for _ in rows] if names is None else names.tolist()
     if scores is None:
         scores = np.zeros([num_examples, width], np.float32)
-    scores = json_tensors.numbers(scores)
+    scores = json_answers.numbers(scores)
     return [
         [
             (label.decode(errors="replace") if label else "", score)
@@ -139,4 +139,4 @@ def numbers(outputs, num_examples):
     values = outputs.get("outputs")
     if values is None or values.shape not in ((num_examples,), (num_examples, 1)):
         raise errors.invalid("the signature gives no number for each example")
-    return json_tensors.numbers(values.reshape(-1))
+    return json_answers.numbers(values.reshape(-1))

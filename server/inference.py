@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 
-from server import errors, examples, messages, signatures, versions
+from server import aside, errors, examples, messages, signatures, versions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,30 +64,39 @@ class Inference:
         """
         return await self._run(target, signatures.PREDICT, read)
 
-    async def classify(self, target, rows):
+    async def classify(self, target, rows, num_bytes):
         """Classes of each example.
 
         Args:
             target: Target.
             rows: list of tf.train.Example.
+            num_bytes: int, of the request.
         Returns:
             (Answer, list of lists of (str, float)).
         Raises:
             errors.RequestError: as `predict`.
         """
-        answer = await self._run_examples(target, signatures.CLASSIFY, rows)
-        return answer, examples.classes(answer.outputs, len(rows))
+        return await self._run_examples(
+            target, signatures.CLASSIFY, rows, num_bytes, examples.classes
+        )
 
-    async def regress(self, target, rows):
+    async def regress(self, target, rows, num_bytes):
         """(Answer, list of float), a number for each example; else as `classify`."""
-        answer = await self._run_examples(target, signatures.REGRESS, rows)
-        return answer, examples.numbers(answer.outputs, len(rows))
+        return await self._run_examples(
+            target, signatures.REGRESS, rows, num_bytes, examples.numbers
+        )
 
-    async def _run_examples(self, target, method, rows):
+    async def _run_examples(self, target, method, rows, num_bytes, give):
         async def read(signature):
-            return messages.example_inputs(rows, signature)
+            return await aside.call(
+                messages.example_inputs, rows, signature, num_bytes=num_bytes
+            )
 
-        return await self._run(target, method, read)
+        answer = await self._run(target, method, read)
+        outputs = answer.outputs
+        return answer, await aside.call(
+            give, outputs, len(rows), num_values=aside.size(outputs)
+        )
 
     async def _run(self, target, method, read):
         version = self.repository.find(target.model, target.version)

@@ -1,4 +1,4 @@
-"""The JSON of TensorFlow Serving's REST API, to arrays and back."""
+"""The JSON of requests to TensorFlow Serving's REST API, to arrays."""
 
 import base64
 import collections
@@ -193,82 +193,3 @@ def to_bytes(value, name):
     except (ValueError, TypeError):
         raise errors.invalid(f'{name} has a "b64" that is not base64') from None
     raise errors.invalid(f"{name} must be a string, got {errors.quoted(value)}")
-
-
-def from_outputs(outputs, is_row):
-    """The object that answers a predict request, in the format of the request.
-
-    Args:
-        outputs: dict of name → np.ndarray.
-        is_row: bool, whether the request had "instances".
-    Returns:
-        dict. An output that is the only one stands without its name.
-    Raises:
-        errors.RequestError: rows are wanted and the outputs have no common number.
-    """
-    plain = {name: _plain(name, array) for name, array in outputs.items()}
-    if not is_row:
-        return {"outputs": plain if len(plain) > 1 else next(iter(plain.values()))}
-    counts = {array.shape[:1] for array in outputs.values()}
-    if len(counts) > 1 or () in counts:
-        raise errors.invalid(
-            'the outputs do not have one row for each item; send "inputs", not '
-            '"instances"'
-        )
-    if len(plain) == 1:
-        return {"predictions": next(iter(plain.values()))}
-    rows = zip(*plain.values(), strict=True)
-    return {"predictions": [dict(zip(plain, row, strict=True)) for row in rows]}
-
-
-def encode(document):
-    """bytes of an object of JSON, as UTF-8.
-
-    Piece by piece, so that other threads have their turn while a large one is written.
-    """
-    pieces = []
-    for key, value in document.items():
-        text = (
-            f"[{', '.join(map(_dumps, value))}]"
-            if isinstance(value, list)
-            else _dumps(value)
-        )
-        pieces.append(f"{_dumps(key)}: {text}")
-    return f"{{{', '.join(pieces)}}}".encode()
-
-
-def _dumps(value):
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _plain(name, array):
-    """A value or nested lists of JSON; bytes as TensorFlow Serving writes them."""
-    if array.dtype != object:
-        return numbers(array)
-    values = np.empty(array.size, object)
-    values[:] = [_text(b, name.endswith("_bytes")) for b in array.ravel()]
-    return values.reshape(array.shape).tolist()
-
-
-def numbers(array):
-    """A number or nested lists; floats with no more digits than their type holds.
-
-    0.1 in float32 is 0.10000000149011612 to Python, which helps nobody.
-
-    Args:
-        array: np.ndarray of numbers.
-    """
-    if array.dtype.kind == "V":  # half precision that NumPy does not know
-        array = array.astype(np.float32)
-    if array.dtype in (np.float16, np.float32):
-        array = array.astype(str).astype(np.float64)
-    return array.tolist()
-
-
-def _text(value, is_binary):
-    if not is_binary:
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            pass  # JSON cannot hold it either.
-    return {"b64": base64.b64encode(value).decode()}

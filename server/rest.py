@@ -8,16 +8,17 @@ import tornado.web
 from google.protobuf import json_format
 
 from server import (
+    aside,
     errors,
     examples,
     handler,
     inference,
+    json_answers,
     json_tensors,
     metadata,
     web_page,
 )
 
-_LARGE = 1 << 15  # bytes of a body, values of an answer: about a millisecond
 # Of what clients of TensorFlow Serving send; curl calls every body a form.
 _CONTENT_TYPES = ("", "application/json", "application/x-www-form-urlencoded")
 
@@ -43,22 +44,36 @@ class Infer(handler.Handler):
     async def _infer(self, name, version, method, body):
         service = self.settings["inference"]
         service.repository.find(name, _number(version))  # before what is in the body
-        document = await _aside(len(body), json_tensors.parse, body)
+        size = len(body)
+        document = await aside.call(json_tensors.parse, body, num_bytes=size)
         target = inference.Target(
             name, _number(version), json_tensors.signature_name(document)
         )
         if method == "predict":
 
             async def read(signature):
-                return await _aside(len(body), json_tensors.inputs, document, signature)
+                return await aside.call(
+                    json_tensors.inputs, document, signature, num_bytes=size
+                )
 
             answer = await service.predict(target, read)
-            size = sum(array.size for array in answer.outputs.values())
-            return await _aside(size, _write, answer.outputs, "instances" in document)
-        rows = await _aside(len(body), examples.from_json, document, service.max_items)
+            return await aside.call(
+                _write,
+                answer.outputs,
+                "instances" in document,
+                num_bytes=size,
+                num_values=aside.size(answer.outputs),
+            )
+        rows = await aside.call(
+            examples.from_json, document, service.max_items, num_bytes=size
+        )
         run = service.classify if method == "classify" else service.regress
-        _, results = await run(target, rows)
-        return {"results": results}
+        answer, results = await run(target, rows, size)
+        return await aside.call(
+            json_answers.encode,
+            {"results": results},
+            num_values=aside.size(answer.outputs),
+        )
 
 
 class Models(handler.Handler):
@@ -131,15 +146,8 @@ class Missing(handler.Handler):
     get = head = post = put = delete = patch = options = _miss
 
 
-async def _aside(size, function, *arguments):
-    """Calls a function, in a thread if it takes so long that others would wait."""
-    if size > _LARGE:
-        return await asyncio.to_thread(function, *arguments)
-    return function(*arguments)
-
-
 def _write(outputs, is_row):
-    return json_tensors.encode(json_tensors.from_outputs(outputs, is_row))
+    return json_answers.encode(json_answers.from_outputs(outputs, is_row))
 
 
 def _number(version):

@@ -16,7 +16,15 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from server import errors, examples, inference, messages, metadata, signatures
+from server import (
+    aside,
+    errors,
+    examples,
+    inference,
+    messages,
+    metadata,
+    signatures,
+)
 
 _MAX_TASKS = 16  # of MultiInference
 
@@ -58,25 +66,21 @@ class PredictionService(_Calls, prediction_service_pb2_grpc.PredictionServiceSer
 
     async def Predict(self, request, context):
         async with self._call("predict", context):
+            size = request.ByteSize()
 
             async def read(signature):
-                return messages.inputs(request, signature)
+                return await aside.call(
+                    messages.inputs, request, signature, num_bytes=size
+                )
 
             answer = await self._inference.predict(_target(request.model_spec), read)
-            wanted = set(request.output_filter) or set(answer.outputs)
-            if unknown := wanted - set(answer.outputs):
-                raise errors.invalid(
-                    f"signature {answer.signature.name} has no output "
-                    f"{errors.quoted(min(unknown))}"
-                )
-            response = predict_pb2.PredictResponse()
-            _fill(response.model_spec, answer)
-            for name in wanted:
-                tensor = messages.to_tensor(
-                    answer.outputs[name], answer.signature.outputs[name].dtype
-                )
-                response.outputs[name].CopyFrom(tensor)
-            return response
+            return await aside.call(
+                _predict_response,
+                answer,
+                request.output_filter,
+                num_bytes=size,
+                num_values=aside.size(answer.outputs),
+            )
 
     async def Classify(self, request, context):
         async with self._call("classify", context):
@@ -116,19 +120,22 @@ class PredictionService(_Calls, prediction_service_pb2_grpc.PredictionServiceSer
             return metadata.response(version, request.metadata_field)
 
     async def _classify(self, target, message, response):
-        rows = examples.from_message(message, self._inference.max_items)
-        answer, found = await self._inference.classify(target, rows)
-        for labels in found:
-            classes = response.result.classifications.add().classes
-            for label, score in labels:
-                classes.add(label=label, score=score)
-        _fill(response.model_spec, answer)
+        run, add = self._inference.classify, _add_classes
+        await self._run_examples(run, target, message, add, response)
 
     async def _regress(self, target, message, response):
-        rows = examples.from_message(message, self._inference.max_items)
-        answer, found = await self._inference.regress(target, rows)
-        for value in found:
-            response.result.regressions.add(value=value)
+        run, add = self._inference.regress, _add_numbers
+        await self._run_examples(run, target, message, add, response)
+
+    async def _run_examples(self, run, target, message, add, response):
+        size = message.ByteSize()
+        rows = await aside.call(
+            examples.from_message, message, self._inference.max_items, num_bytes=size
+        )
+        answer, found = await run(target, rows, size)
+        await aside.call(
+            add, response.result, found, num_values=aside.size(answer.outputs)
+        )
         _fill(response.model_spec, answer)
 
 
@@ -148,6 +155,38 @@ class ModelService(_Calls, model_service_pb2_grpc.ModelServiceServicer):
             return metadata.status(
                 self._inference.repository, target.model, target.version
             )
+
+
+def _predict_response(answer, names):
+    """A PredictResponse of the outputs of these names, or of all if there are none."""
+    wanted = set(names) or set(answer.outputs)
+    if unknown := wanted - set(answer.outputs):
+        raise errors.invalid(
+            f"signature {answer.signature.name} has no output "
+            f"{errors.quoted(min(unknown))}"
+        )
+    response = predict_pb2.PredictResponse()
+    _fill(response.model_spec, answer)
+    for name in wanted:
+        tensor = messages.to_tensor(
+            answer.outputs[name], answer.signature.outputs[name].dtype
+        )
+        response.outputs[name].CopyFrom(tensor)
+    return response
+
+
+def _add_classes(result, found):
+    """Adds what `examples.classes` gives to a ClassificationResult."""
+    for labels in found:
+        classes = result.classifications.add().classes
+        for label, score in labels:
+            classes.add(label=label, score=score)
+
+
+def _add_numbers(result, found):
+    """Adds what `examples.numbers` gives to a RegressionResult."""
+    for value in found:
+        result.regressions.add(value=value)
 
 
 def _target(spec):

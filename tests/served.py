@@ -11,6 +11,7 @@ import time
 import numpy as np
 import tensorflow as tf
 
+EVENT_LOOP = "event loop"
 TABLE = np.arange(10, dtype=np.int32) * 10
 
 
@@ -130,7 +131,7 @@ def serving(models, **changes):
 
     server = service.Service(settings(models, **changes))
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = threading.Thread(target=loop.run_forever, name=EVENT_LOOP)
     thread.start()
 
     def wait(coroutine):
@@ -185,6 +186,18 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < end, "it does not come true"
         time.sleep(0.02)
+
+
+def record_threads(monkeypatch, module, name):
+    """The threads in which a function of a module will be called, a list to come."""
+    function, threads = getattr(module, name), []
+
+    def recorded(*arguments):
+        threads.append(threading.current_thread().name)
+        return function(*arguments)
+
+    monkeypatch.setattr(module, name, recorded)
+    return threads
 
 
 def sentence(found, status):

@@ -6,8 +6,14 @@ import random
 import grpc
 import pytest
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+from tensorflow_serving.apis import (
+    classification_pb2,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+    regression_pb2,
+)
 
+from server import examples, json_answers, messages, rpc
 from tests import served
 
 NUM_REQUESTS = 200
@@ -78,3 +84,51 @@ def test_items_of_a_request(toy):
         assert served.predict(server.rest_port, {"instances": ["a"] * 3})[0] == 200
         found = served.predict(server.rest_port, {"instances": ["a"] * 4})
         assert "4 items, at most 3" in served.sentence(found, 400)
+
+
+def test_what_is_large_leaves_the_event_loop_to_others(toy, monkeypatch):
+    threads = {
+        name: served.record_threads(monkeypatch, module, name)
+        for module, name in (
+            (examples, "from_json"),
+            (examples, "from_message"),
+            (examples, "classes"),
+            (examples, "numbers"),
+            (json_answers, "encode"),
+            (messages, "inputs"),
+            (messages, "example_inputs"),
+            (messages, "to_tensor"),
+            (rpc, "_add_classes"),
+            (rpc, "_add_numbers"),
+        )
+    }
+    texts = ["x" * 20] * 3000
+    with (
+        served.serving({"toy": toy}, max_items=3000) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel,
+    ):
+        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        for signature, method in (("label", "classify"), ("score", "regress")):
+            rows = [{"text": text} for text in texts]
+            body = {"signature_name": signature, "examples": rows}
+            found = served.predict(server.rest_port, body, method=method)
+            assert found[0] == 200 and len(found[1]["results"]) == len(texts)
+        request = predict_pb2.PredictRequest()
+        request.model_spec.name = "toy"
+        request.inputs["text"].CopyFrom(tf.make_tensor_proto(texts))
+        outputs = stub.Predict(request, timeout=60).outputs
+        assert tf.make_ndarray(outputs["size"]).tolist() == [20] * len(texts)
+        for message, call in (
+            (classification_pb2.ClassificationRequest(), stub.Classify),
+            (regression_pb2.RegressionRequest(), stub.Regress),
+        ):
+            message.model_spec.name = "toy"
+            is_label = call is stub.Classify
+            message.model_spec.signature_name = "label" if is_label else "score"
+            for text in texts:
+                example = message.input.example_list.examples.add()
+                feature = example.features.feature["text"]
+                feature.bytes_list.value.append(text.encode())
+            call(message, timeout=60)
+    assert all(threads.values())
+    assert served.EVENT_LOOP not in {n for names in threads.values() for n in names}
