@@ -39,7 +39,7 @@ class MaskedLM(keras.layers.Layer):
         self.transform = layers.Linear(
             config.hidden_size, config.initializer_range, name="dense"
         )
-        self.activation = layers.activation(config.hidden_act)
+        self.hidden_act = config.hidden_act
         self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
 
     def build(self, input_shape):
@@ -50,10 +50,12 @@ class MaskedLM(keras.layers.Layer):
             name="output_bias", shape=(self.vocab_size,), initializer="zeros"
         )
 
-    def call(self, hidden_states, word_embeddings):
+    def call(self, hidden_states, word_embeddings, training=False):
         *outer, size = layers.dims(hidden_states)
-        x = self.layer_norm(self.activation(self.transform(hidden_states)))
-        x = tf.reshape(x, [-1, size])
+        x = tf.reshape(hidden_states, [-1, size])
+        activation = layers.activation(self.hidden_act, training)
+        x = self.transform(x, training=training, function=activation)
+        x = self.layer_norm(x, training=training)
         table = tf.cast(tf.convert_to_tensor(word_embeddings), x.dtype)
         logits = tf.matmul(x, table, transpose_b=True)
         logits = tf.nn.bias_add(logits, tf.convert_to_tensor(self.output_bias))

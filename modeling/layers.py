@@ -65,7 +65,6 @@ def one_loop(function):
     return in_one_loop
 
 
-@functools.cache
 def _in_training(function):
     """The function for training: at least in float32, and it keeps x for its gradient.
 
@@ -92,21 +91,23 @@ def _in_training(function):
     return in_training
 
 
-_ACTIVATIONS = {
-    "gelu": gelu,
+_IN_INFERENCE = {
+    "gelu": _gelu_in_inference,
     "gelu_exact": gelu_exact,
     "relu": tf.nn.relu,
     "tanh": tf.tanh,
     "linear": lambda x: x,
 }
+_IN_TRAINING = {
+    **_IN_INFERENCE,
+    "gelu": _in_training(gelu),
+    "gelu_exact": _in_training(gelu_exact),
+}
 
 
 def activation(name, training=False):
     """The function behind a config's `hidden_act`, in the form that is fastest."""
-    if name == "gelu" and not training:
-        return _gelu_in_inference
-    function = _ACTIVATIONS[name]
-    return _in_training(function) if training and "gelu" in name else function
+    return (_IN_TRAINING if training else _IN_INFERENCE)[name]
 
 
 def dims(x):

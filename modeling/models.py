@@ -76,7 +76,7 @@ class BertForPretraining(keras.Model):
                 hidden_states, batch["masked_lm_positions"]
             )
         word_embeddings = self.bert.embeddings.word_embeddings
-        masked_lm = self.predictions(hidden_states, word_embeddings)
+        masked_lm = self.predictions(hidden_states, word_embeddings, training=training)
         next_sentence = self.seq_relationship(outputs["pooled_output"])
         return {
             **outputs,
