@@ -135,7 +135,7 @@ def claim_folder(
         f"{output_dir}/bert_config.json", files.config.to_json_string()
     )
     if values.get("do_export"):  # A mistake should not show after the training.
-        saved_model.next_version(_export_dir(output_dir, values["export_dir"]))
+        saved_model.check_export_dir(_export_dir(output_dir, values["export_dir"]))
 
 
 def find_labels(

@@ -160,6 +160,14 @@ def check_export_dir(export_dir):
             f"--export_dir={export_dir} is a SavedModel itself, a version of a model; "
             "give the folder of its versions"
         )
+    place = os.path.abspath(export_dir)
+    while not os.path.exists(place):  # It will be made there.
+        place = os.path.dirname(place)
+    if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
+        raise ValueError(
+            f"--export_dir={export_dir} cannot be written: {place} is no folder that "
+            "you may write to"
+        )
 
 
 def next_version(export_dir):
@@ -168,14 +176,10 @@ def next_version(export_dir):
     TensorFlow Serving loads the highest number in a folder.
 
     Args:
-        export_dir: str, is made if it is not there.
+        export_dir: str, a folder.
     Returns:
         str.
-    Raises:
-        ValueError: it is a file, or a version itself.
     """
-    check_export_dir(export_dir)
-    os.makedirs(export_dir, exist_ok=True)
     versions = [int(name) for name in os.listdir(export_dir) if name.isdecimal()]
     return os.path.join(export_dir, str(max(versions, default=0) + 1))
 
@@ -187,15 +191,16 @@ def save(server, export_dir, finish):
 
     Args:
         server: Server.
-        export_dir: str, folder of the versions.
+        export_dir: str, folder of the versions; is made if it is not there.
         finish: function of the path of the unfinished SavedModel; raises if it is bad,
             and may add files.
     Returns:
         str, the path that was written.
     Raises:
-        ValueError: export_dir is a file, or a version itself; and what `finish` raises.
+        ValueError: see `check_export_dir`; and what `finish` raises.
     """
-    next_version(export_dir)
+    check_export_dir(export_dir)
+    os.makedirs(export_dir, exist_ok=True)
     _remove_old(export_dir)
     unfinished = os.path.join(export_dir, f".{uuid.uuid4().hex}.tmp")
     os.mkdir(unfinished)

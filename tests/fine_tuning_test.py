@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import os
 
 import pytest
 
@@ -187,3 +188,12 @@ def test_a_folder_that_cannot_take_the_export_is_refused_at_once(values, tmp_pat
     values |= {"do_export": True, "export_dir": str(tmp_path / "file")}
     with pytest.raises(ValueError, match="--export_dir=.*file is a file; name a fol"):
         fine_tuning.claim_folder(files, {"script": "run_x"}, values)
+
+
+def test_the_folder_of_an_export_is_not_made_before_there_is_one(values, tmp_path):
+    files = fine_tuning.find_files(fine_tuning.Settings.from_values(values))
+    for export_dir in (None, str(tmp_path / "export")):
+        values |= {"do_export": True, "export_dir": export_dir}
+        fine_tuning.claim_folder(files, {"script": "run_x"}, values)
+    assert os.listdir(tmp_path) == ["out"]
+    assert "export" not in os.listdir(tmp_path / "out")

@@ -173,11 +173,32 @@ def test_a_number_that_is_taken_in_the_last_moment(tmp_path, monkeypatch):
 
 
 def test_versions_count_on_from_the_highest(tmp_path):
-    folder = tmp_path / "new" / "model"
-    assert saved_model.next_version(folder) == str(folder / "1")
+    assert saved_model.next_version(tmp_path) == str(tmp_path / "1")
     for name in ("2", "10", "notes", "11.tmp"):
-        (folder / name).mkdir()
-    assert saved_model.next_version(folder) == str(folder / "11")
-    (folder / "12").write_text("")
-    with pytest.raises(ValueError, match="12 is a file; name a folder"):
-        saved_model.next_version(folder / "12")
+        (tmp_path / name).mkdir()
+    assert saved_model.next_version(tmp_path) == str(tmp_path / "11")
+
+
+def test_a_folder_is_checked_without_being_made(tmp_path):
+    saved_model.check_export_dir(tmp_path / "new" / "model")
+    assert os.listdir(tmp_path) == []
+    path = saved_model.save(Doubler(), str(tmp_path / "new" / "model"), accept)
+    assert path == str(tmp_path / "new" / "model" / "1")
+    with pytest.raises(ValueError, match="1 is a SavedModel itself"):
+        saved_model.check_export_dir(path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="file is a file; name a folder"):
+        saved_model.check_export_dir(tmp_path / "file")
+
+
+@pytest.mark.parametrize("may_write", [True, False])
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path, monkeypatch, may_write):
+    place = tmp_path / "place"
+    if may_write:
+        place.write_text("")
+    else:
+        place.mkdir()
+        # Whoever runs this may be allowed everything.
+        monkeypatch.setattr(os, "access", lambda path, _: path != str(place))
+    with pytest.raises(ValueError, match="place is no folder that you may write to"):
+        saved_model.check_export_dir(place / "new" / "model")
