@@ -27,11 +27,13 @@ from tqdm import tqdm
 import command_line
 import pretraining_flags
 from data import (
+    build_folder,
     build_manifests,
     build_steps,
     building,
     corpus,
     filesystem,
+    manifests,
     text_files,
     tokenization,
 )
@@ -125,22 +127,24 @@ def is_done(
     there = [path for path in outputs if os.path.exists(path)]
     stale = find_stale(manifest_file, outputs)
     built = read_built(manifest_file)
-    sizes = [entry["bytes"] for entry in built.get("result", {}).get("outputs", [])]
-    if there and not stale and sizes == list(map(os.path.getsize, there)):
-        del built["result"]
-        if not build_manifests.difference(built, manifest):
+    if there and not stale and built:
+        result = built.pop("result")
+        sizes = [entry["bytes"] for entry in result["outputs"]]
+        are_whole = sizes == list(map(os.path.getsize, there))
+        if are_whole and not build_manifests.difference(built, manifest):
             return True
-    for path in (*there, *stale):
+    if found := [*there, *stale]:
         raise ValueError(
-            f"{path} exists; choose another --output_file or pass --overwrite"
+            f"{found[0]} exists; choose another --output_file or pass --overwrite"
         )
     return False
 
 
 def read_built(manifest_file: str) -> dict[str, Any]:
     """The manifest of an earlier build of the same name, {} if there was none."""
-    exists = os.path.exists(manifest_file)
-    return filesystem.read_json(manifest_file) if exists else {}
+    if not os.path.exists(manifest_file):
+        return {}
+    return filesystem.read_object(manifest_file, **build_manifests.SHAPE, result=dict)
 
 
 def find_stale(manifest_file: str, outputs: Sequence[str]) -> list[str]:
@@ -186,19 +190,20 @@ def main() -> None:
     for path in outputs:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     settings = pretraining_flags.make_settings(values, vocab)
+    first, *_ = values["output_file"].split(",")
+    folder, name = os.path.split(os.path.abspath(first.strip()))
+    manifest_file = f"{folder}/{name}{manifests.ENDING}"
     manifest = build_manifests.describe(
         make_checksums(inputs, num_workers(values)),
         build_manifests.checksum(values["vocab_file"]),
         outputs,
+        folder,
         {
             name: value
             for name, value in values.items()
             if name not in _NO_SETTINGS and _SINCE.get(name) != value
         },
     )
-    first, *_ = values["output_file"].split(",")
-    folder, name = os.path.split(os.path.abspath(first.strip()))
-    manifest_file = f"{folder}/{name}{build_manifests.ENDING}"
     job = build_steps.Job(
         f"{folder}/.{name}.build",
         pretraining_flags.make_text(values),
@@ -206,6 +211,7 @@ def main() -> None:
         values["dupe_factor"],
         outputs,
     )
+    build_folder.remove_leftovers(job.folder)
     may_replace = values["overwrite"] or building.is_publishing(job.folder, manifest)
     if not may_replace and is_done(manifest_file, manifest, outputs):
         logging.info("%s is built already: nothing to do", outputs[0])

@@ -145,7 +145,9 @@ def build(
     )
     sizes = chunks | "Measure" >> beam.Map(corpus_places.measure)
     pools = once | "Pools" >> beam.Map(
-        lambda _, sizes: corpus_places.plan_pools(sizes), listed(sizes)
+        lambda _, sizes, least: corpus_places.plan_pools(sizes, least),
+        listed(sizes),
+        settings.least_documents,
     )
     return (
         chunks

@@ -7,13 +7,15 @@ from typing import Any
 
 from data import corpus
 
-ENDING = ".manifest.json"  # of the name, after that of the record files
+# Of what `describe` returns, for `filesystem.read_object`.
+SHAPE = {"inputs": list, "vocabulary": dict, "outputs": list}
 
 
 def describe(
     inputs: Iterable[dict[str, Any]],
     vocabulary: dict[str, Any],
     outputs: Iterable[str],
+    folder: str,
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """All that decides on the bytes of record files, as JSON can hold it.
@@ -22,12 +24,13 @@ def describe(
         inputs: `checksum` of the files of the corpus, in order.
         vocabulary: that of the vocabulary.
         outputs: the record files.
+        folder: where the manifest will lie; they are named as seen from there.
         settings: of the flags that matter, without dashes.
     """
     return {
         "inputs": list(inputs),
         "vocabulary": vocabulary,
-        "outputs": [os.path.basename(path) for path in outputs],
+        "outputs": [os.path.relpath(path, folder) for path in outputs],
         "tokens of a pool": corpus.POOL_TOKENS,
         **{f"--{name}": value for name, value in settings.items()},
     }

@@ -2,7 +2,7 @@
 
 Each step writes a file into the build's folder, whole or not at all, and does nothing
 if the file is there. After a power cut, token ids and records of parts may be damaged;
-that is found when they are read.
+then they are checked when the build goes on.
 """
 
 import collections
@@ -14,11 +14,18 @@ import hashlib
 import os
 import shutil
 import zipfile
+import zlib
 from typing import IO, Any
 
 import numpy as np
 
-from data import corpus, filesystem, pretraining, pretraining_records
+from data import (
+    corpus,
+    filesystem,
+    pretraining,
+    pretraining_records,
+    record_stream,
+)
 
 _SAMPLES = 5  # instances that are shown
 _COPY_BYTES = 2**20
@@ -75,10 +82,8 @@ class Worker:
             counts, and "size", see `corpus.Tokens`.
         """
         path = self.job.chunk(chunk.index)
-        try:
+        with contextlib.suppress(*_DAMAGE):  # or it is not there
             return _read_counts(path)
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile):
-            pass  # it is not there, or damaged
         tokens, counts = self.reader.read(chunk)
         counts["size"] = tokens.size
         with filesystem.replacing(path, is_lasting=False) as file:
@@ -98,21 +103,35 @@ class Worker:
         if self._pool and self._pool.index == index:
             return self._pool
         self._pool, parts = None, []  # the old one goes before the new one comes
-        for number in chunks:
-            with np.load(self.job.chunk(number)) as there:
-                fields = dataclasses.fields(corpus.Tokens)
-                parts.append(corpus.Tokens(*(there[f.name] for f in fields)))
+        for path in map(self.job.chunk, chunks):
+            try:
+                with np.load(path) as there:
+                    fields = dataclasses.fields(corpus.Tokens)
+                    parts.append(corpus.Tokens(*(there[f.name] for f in fields)))
+            except _DAMAGE as error:
+                raise OSError(
+                    f"{path} was damaged since it was written ({error}); repeat the "
+                    "command, which makes it again"
+                ) from None
         self._pool = corpus.make_pool(index, parts)
         return self._pool
 
-    def make_part(self, epoch: int, index: int, chunks: range) -> dict[str, Any]:
+    def make_part(
+        self, epoch: int, index: int, chunks: range, is_doubtful: bool = False
+    ) -> dict[str, Any]:
         """Writes the records of a pass over a pool, unless they are there.
+
+        Args:
+            epoch: the number of the pass.
+            index: that of the pool.
+            chunks: of the pool.
+            is_doubtful: whether what is there may be damaged.
 
         Returns:
             dict with "counts" and "samples", some instances of the first part as text.
         """
         path = self.job.part(epoch, index)
-        if os.path.exists(f"{path}.json"):
+        if os.path.exists(f"{path}.json") and not (is_doubtful and _is_damaged(path)):
             return filesystem.read_json(f"{path}.json")
         ends, size = [np.zeros(1, np.int64)], 0
         counts, samples = collections.Counter(), []
@@ -191,13 +210,31 @@ class Worker:
                         file.write(content)
 
 
+# What comes of a file of arrays that is not there, or damaged.
+_DAMAGE = OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error
+
+
+def _is_damaged(path: str) -> bool:
+    """Whether a part is not whole, or its records have not their checksums."""
+    try:
+        if os.path.getsize(path) != np.load(Job.ends(path))[-1]:
+            return True
+        for _ in record_stream.Source(path).blocks():
+            pass
+    except (record_stream.Damage, *_DAMAGE):
+        return True
+    return False
+
+
 def _checksum(path: str) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_counts(path: str) -> dict[str, int]:
-    """What is counted in a chunk; raises many kinds of errors if it is damaged."""
+    """What is counted in a chunk; raises one of `_DAMAGE` if it is damaged."""
     with open(path, "rb") as file, np.load(file) as there:
+        for name in there.files:
+            there[name]  # so that checksums are compared
         names = ("documents", "sentences", "tokens", "size", "unknown")
         return {name: int(there[name]) for name in names}

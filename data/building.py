@@ -12,18 +12,21 @@ A process holds a pool, whatever the size of the corpus.
 import collections
 import contextlib
 import dataclasses
-import fcntl
 import functools
-import glob
 import os
-import shutil
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from data import build_manifests, build_steps, corpus, filesystem, processes
+from data import (
+    build_folder,
+    build_manifests,
+    build_steps,
+    corpus,
+    filesystem,
+    processes,
+)
 
 
 class Build:
@@ -48,11 +51,14 @@ class Build:
         self.job = job
         self._manifest = manifest
         self._result = f"{job.folder}/{_RESULT}"
-        self.goes_on = False
-        for left in glob.glob(f"{glob.escape(job.folder)}{_DONE}*"):
-            shutil.rmtree(left, ignore_errors=True)  # a kill stopped `discard`
-        os.makedirs(job.folder, exist_ok=True)
-        self._lock = os.open(job.folder, os.O_RDONLY)
+        self.goes_on = self._is_doubtful = False
+        try:
+            self._lock = build_folder.lock(job.folder)
+        except BlockingIOError:
+            raise ValueError(
+                f"another process is building {job.outputs[0]}; wait for it, or choose "
+                "another --output_file"
+            ) from None
         try:
             self._begin(manifest, overwrite)
         except BaseException:
@@ -60,21 +66,13 @@ class Build:
             raise
 
     def _begin(self, manifest: dict[str, Any], overwrite: bool) -> None:
-        """Locks the folder, and empties it of what is not of this build."""
-        # The workers of a build hold the lock, too. They end a moment after it.
-        end = time.monotonic() + _SECONDS_TO_END
-        while not self._is_locked():
-            if time.monotonic() > end:
-                raise ValueError(
-                    f"another process is building {self.job.outputs[0]}; wait for it, "
-                    "or choose another --output_file"
-                )
-            time.sleep(0.05)
+        """Empties the folder of what is not of this build."""
         begun = _begun(self.job.folder)
         if begun is not None:
             difference = build_manifests.difference(begun, manifest)
             if not difference:
                 self.goes_on = True
+                self._is_doubtful = build_folder.is_doubtful(self.job.folder)
                 return
             if not overwrite:
                 raise ValueError(
@@ -86,14 +84,8 @@ class Build:
         for name in (*names, _MANIFEST):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(f"{self.job.folder}/{name}")
+        build_folder.note_start(self.job.folder)
         filesystem.write_json(f"{self.job.folder}/{_MANIFEST}", manifest)
-
-    def _is_locked(self) -> bool:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
     def run(
         self,
@@ -146,10 +138,7 @@ class Build:
 
     def discard(self) -> None:
         """Throws the intermediate files away."""
-        # In one step, or a kill might leave some that look like a build to go on with.
-        done = f"{self.job.folder}{_DONE}{os.getpid()}"
-        os.rename(self.job.folder, done)
-        shutil.rmtree(done)
+        build_folder.remove(self.job.folder)
 
     def _tokenize(
         self,
@@ -168,7 +157,9 @@ class Build:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(path)
         return corpus.plan_pools(
-            [chunk["size"] for chunk in done], [chunk["documents"] for chunk in done]
+            [chunk["size"] for chunk in done],
+            [chunk["documents"] for chunk in done],
+            self.job.settings.least_documents,
         )
 
     def _unpack(
@@ -215,7 +206,7 @@ class Build:
             each the records of each shard begin, and int64 [shards], how many it gets.
         """
         calls = [
-            (epoch, index, pool)
+            (epoch, index, pool, self._is_doubtful)
             for epoch in range(self.job.dupe_factor)
             for index, pool in enumerate(pools)
         ]
@@ -262,8 +253,7 @@ class Build:
         os.close(self._lock)
 
 
-_MANIFEST, _RESULT, _DONE = "manifest.json", "result.json", ".done-"
-_SECONDS_TO_END = 2  # of a process whose parent was killed; more than enough
+_MANIFEST, _RESULT = "manifest.json", "result.json"
 
 
 def share(count: int, before: np.ndarray) -> np.ndarray:
@@ -292,4 +282,6 @@ def is_publishing(folder: str, manifest: dict[str, Any]) -> bool:
 def _begun(folder: str) -> dict[str, Any] | None:
     """What was begun in a folder, if something was."""
     path = f"{folder}/{_MANIFEST}"
-    return filesystem.read_json(path) if os.path.exists(path) else None
+    if not os.path.exists(path):
+        return None
+    return filesystem.read_object(path)

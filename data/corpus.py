@@ -168,20 +168,25 @@ def tokenize(
     return Tokens(*(np.array(values, np.int32) for values in found))
 
 
-def plan_pools(sizes: Sequence[int], num_documents: Sequence[int]) -> list[range]:
+def plan_pools(
+    sizes: Sequence[int], num_documents: Sequence[int], least_documents: int = 2
+) -> list[range]:
     """Which chunks are in which pool: about equal sizes of pools.
 
     Args:
         sizes: of each chunk, see `Tokens`.
         num_documents: of each chunk.
+        least_documents: that a pool needs: two for random next sentences, else one.
 
     Raises:
-        ValueError: there are fewer than two documents in all.
+        ValueError: there are fewer documents in all.
     """
-    if sum(num_documents) < 2:
+    if not sum(num_documents):
+        raise ValueError("there are no words in the text; name files that have some")
+    if sum(num_documents) < least_documents:
         raise ValueError(
             "next-sentence prediction needs two documents or more, but the text holds"
-            f" {sum(num_documents)}; separate documents by empty lines"
+            " 1; separate documents by empty lines, or give --nosegment_pairs"
         )
     total = np.cumsum(sizes)
     num_pools = max(1, -(-int(total[-1]) // POOL_TOKENS))
@@ -192,11 +197,11 @@ def plan_pools(sizes: Sequence[int], num_documents: Sequence[int]) -> list[range
     for number in range(num_pools):
         begin, end = np.searchsorted(numbers, (number, number + 1)).tolist()
         # Very long documents may leave a pool with too few of them.
-        if pools and sum(num_documents[i] for i in pools[-1]) < 2:
+        if pools and sum(num_documents[i] for i in pools[-1]) < least_documents:
             begin = pools.pop().start
         if end > begin:
             pools.append(range(begin, end))
-    if len(pools) > 1 and sum(num_documents[i] for i in pools[-1]) < 2:
+    if len(pools) > 1 and sum(num_documents[i] for i in pools[-1]) < least_documents:
         end = pools.pop().stop
         pools[-1] = range(pools[-1].start, end)
     return pools

@@ -77,10 +77,13 @@ def measure(chunk: Numbered) -> tuple[int, int, int]:
     return index, tokens.size, len(tokens.document_lengths)
 
 
-def plan_pools(measures: Iterable[tuple[int, int, int]]) -> list[range]:
+def plan_pools(
+    measures: Iterable[tuple[int, int, int]], least_documents: int = 2
+) -> list[range]:
     """Which chunks are in which pool, see `corpus.plan_pools`; all, in any order."""
     rows = np.array(sorted(measures), np.int64).reshape(-1, 3)
-    return corpus.plan_pools(rows[:, 1].tolist(), rows[:, 2].tolist())
+    sizes, num_documents = rows[:, 1].tolist(), rows[:, 2].tolist()
+    return corpus.plan_pools(sizes, num_documents, least_documents)
 
 
 def find_pool(chunk: Numbered, pools: Sequence[range]) -> int:

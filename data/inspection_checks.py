@@ -227,7 +227,7 @@ def _manifests(report: Mapping[str, Any], wanted: Wanted) -> Iterator[Check]:
         named = [path for path, m in wanted.manifest_of.items() if m is manifest]
         differ = []
         for path in named:
-            there, entry = files[path], manifest.outputs[os.path.basename(path)]
+            there, entry = files[path], manifest.entry(path)
             differ += [
                 f"{path} has {key} {there[key]}, not {entry[key]}"
                 for key in ("bytes", "records", "sha256")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from data import filesystem
 
-_ENDING = ".manifest.json"
+ENDING = ".manifest.json"  # of the name, after that of the record files
 _SHARD = re.compile(r"-\d{5}-of-\d{5}(?=\.|$)")  # in a name, see --num_output_shards
 
 
@@ -22,13 +22,26 @@ class Manifest:
         path: the file.
         flags: of the build, without dashes.
         vocabulary: path, bytes and sha256.
-        outputs: name of the record file → path, bytes, records and sha256.
+        outputs: name of the record file, as seen from the folder of the manifest →
+            path, bytes, records and sha256.
     """
 
     path: str
     flags: dict[str, Any]
     vocabulary: dict[str, Any]
     outputs: dict[str, dict[str, Any]]
+
+    def entry(self, file: str) -> dict[str, Any]:
+        """What it says of a record file, which may have been moved to other folders.
+
+        Raises:
+            KeyError: it does not name the file.
+        """
+        name = os.path.relpath(file, os.path.dirname(self.path) or ".")
+        if name in self.outputs:
+            return self.outputs[name]
+        by_name = {os.path.basename(name): e for name, e in self.outputs.items()}
+        return by_name[os.path.basename(file)]
 
 
 def read(path: str) -> Manifest:
@@ -82,25 +95,28 @@ def find(files: Iterable[str], given: Sequence[str] = ()) -> Found:
     files = list(files)
     folders = {os.path.dirname(path) for path in files if "://" not in path}
     beside = {folder: _read_folder(folder) for folder in folders}
-    manifest_of = {}
-    for file in files:
-        for manifest in beside.get(os.path.dirname(file), ()):
-            if os.path.basename(file) in manifest.outputs:
-                manifest_of[file] = manifest
+    named = {}  # place → manifest
+    for folder, found in beside.items():
+        for manifest in found:
+            for name in manifest.outputs:
+                named[os.path.realpath(os.path.join(folder, name))] = manifest
+    places = {file: os.path.realpath(file) for file in files if "://" not in file}
+    manifest_of = {f: named[place] for f, place in places.items() if place in named}
     for path in given:
         manifest = read(path)
-        named = [file for file in files if os.path.basename(file) in manifest.outputs]
-        if not named:
+        names = set(map(os.path.basename, manifest.outputs))
+        its_files = [file for file in files if os.path.basename(file) in names]
+        if not its_files:
             raise ValueError(
                 f"{path} names {', '.join(manifest.outputs)}, none of which is among "
                 "the files of --input_file; give the manifest of these files"
             )
-        manifest_of.update(dict.fromkeys(named, manifest))
+        manifest_of.update(dict.fromkeys(its_files, manifest))
     used = {manifest.path for manifest in manifest_of.values()}
     strays = {}
     for file in sorted(set(files) - set(manifest_of)):
         folder, name = os.path.split(file)
-        own = _SHARD.sub("", name) + _ENDING
+        own = _SHARD.sub("", name) + ENDING
         for manifest in beside.get(folder, ()):
             if manifest.path in used or os.path.basename(manifest.path) == own:
                 strays[file] = manifest
@@ -110,7 +126,7 @@ def find(files: Iterable[str], given: Sequence[str] = ()) -> Found:
 def _read_folder(folder: str) -> list[Manifest]:
     """The manifests in a folder, without files that only have such a name."""
     found = []
-    for path in sorted(glob.glob(f"{glob.escape(folder or '.')}/*{_ENDING}")):
+    for path in sorted(glob.glob(f"{glob.escape(folder or '.')}/*{ENDING}")):
         with contextlib.suppress(ValueError, IsADirectoryError):
             found.append(read(path))
     return found

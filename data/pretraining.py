@@ -37,6 +37,11 @@ class Settings:
     random_seed: int = 12345
     segment_pairs: bool = True
 
+    @property
+    def least_documents(self) -> int:
+        """That a pool needs: a random next sentence comes from another document."""
+        return 2 if self.segment_pairs else 1
+
     def __post_init__(self):
         if self.max_seq_length < 5:
             raise ValueError(

@@ -24,6 +24,7 @@ from data import (
     build_steps,
     building,
     filesystem,
+    manifests,
     record_reading,
     records,
     tokenization,
@@ -340,6 +341,80 @@ def test_shards_of_an_earlier_build_do_not_stay(run, flags, tmp_path):
     assert sorted(os.listdir(tmp_path)) == [*names, "a.manifest.json"]
 
 
+def test_outputs_in_several_folders(run, flags, tmp_path):
+    """Others' files of the same names are not taken for theirs."""
+    mine = tmp_path / "d1/y.tfrecord"
+    mine.parent.mkdir()
+    mine.write_text("precious")
+    paths = tmp_path / "d1/x.tfrecord", tmp_path / "d2/y.tfrecord"
+    flags["output_file"] = ",".join(map(str, paths))
+    run(**flags)
+    before = [path.stat().st_mtime_ns for path in paths]
+    found = manifests.find(list(map(str, paths))).manifest_of
+    assert [found[str(p)].entry(str(p))["path"] for p in paths] == list(map(str, paths))
+    run(**flags)  # there is nothing to do
+    assert [path.stat().st_mtime_ns for path in paths] == before
+    run(**flags, overwrite=True)
+    run(**{**flags, "output_file": paths[0]}, overwrite=True)
+    assert not paths[1].exists()  # now it would be left over
+    assert mine.read_text() == "precious"
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"inputs": 1}', "x"])
+def test_a_manifest_that_is_none(content, run, flags):
+    run(**flags)
+    path = flags["output_file"].with_name("a.tfrecord.manifest.json")
+    path.write_text(content)
+    with pytest.raises(ValueError, match="manifest.json is damaged, remove it"):
+        run(**flags)
+
+
+def damage(path):
+    """Zeros where there was something else, as after a power cut."""
+    content = path.read_bytes()
+    half = len(content) // 2
+    path.write_bytes(content[:half] + bytes(900) + content[half + 900 :])
+
+
+@pytest.mark.parametrize("what", ["chunk-*.npz", "part-*.tfrecord", "cut part"])
+@pytest.mark.parametrize("start", ["another", None])
+def test_a_power_cut(what, start, run, flags, tmp_path, monkeypatch):
+    """What had not reached the disk is made again when the machine is up."""
+    expected = {**flags, "output_file": tmp_path / "whole/a.tfrecord"}
+    run(**expected)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build_steps.Worker, "make_shard", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(**flags)
+    monkeypatch.undo()
+    folder = flags["output_file"].with_name(".a.tfrecord.build")
+    if what == "cut part":
+        os.truncate(sorted(folder.glob("part-*.tfrecord"))[0], 0)
+    else:
+        damage(sorted(folder.glob(what))[0])
+    (folder / "start").unlink()
+    if start:
+        (folder / "start").write_text(start)
+    if what.startswith("chunk"):  # so that it is needed
+        for path in folder.glob("part*.json"):
+            path.unlink()
+    run(**flags)
+    found = flags["output_file"].read_bytes()
+    assert found == expected["output_file"].read_bytes()
+
+
+def test_what_a_killed_end_left_is_removed(run, flags):
+    run(**flags)
+    left = flags["output_file"].with_name(".a.tfrecord.build.done-1")
+    left.mkdir()
+    (left / "x").touch()
+    run(**flags)  # there is nothing else to do
+    assert not left.exists()
+
+
 def test_more_files_than_records_are_refused(run, flags, tmp_path):
     (tmp_path / "two.txt").write_text("the cat sat\n\na dog ran\n")
     flags |= {"input_file": tmp_path / "two.txt", "dupe_factor": 2}
@@ -434,10 +509,19 @@ def test_the_vocabulary_is_never_overwritten(run, flags, tmp_path):
 
 BAD_TEXTS = {
     "one document": (b"One.\nTwo.\n", "holds 1; separate documents by empty lines"),
-    "no text": (b"\n \n", "holds 0; separate documents by empty lines"),
+    "no text": (b"\n \n", "there are no words in the text"),
     "empty": (b"", "text.txt is empty"),
     "Latin-1": (b"One.\n\nGem\xe4lde.\n", "text.txt, line 3, byte 4: "),
 }
+
+
+def test_one_document_is_enough_for_single_spans(run, flags, tmp_path):
+    flags["input_file"] = tmp_path / "text.txt"
+    flags["input_file"].write_text("One.\nTwo.\n")
+    with pytest.raises(ValueError, match="or give --nosegment_pairs"):
+        run(**flags)
+    run(**flags, segment_pairs=False)
+    assert len(batching.read_all([str(flags["output_file"])], SPEC)["input_ids"]) == 5
 
 
 @pytest.mark.parametrize("name", BAD_TEXTS)

@@ -44,15 +44,15 @@ def test_a_description_is_of_contents(tmp_path):
     for name in "abv":
         (tmp_path / name).write_text(name)
     a, b, v = (build_manifests.checksum(str(tmp_path / name)) for name in "abv")
-    one = build_manifests.describe([a, b], v, ["out/x"], {"seed": 1})
-    assert one["outputs"] == ["x"]
+    one = build_manifests.describe([a, b], v, ["out/x", "y/z"], "out", {"seed": 1})
+    assert one["outputs"] == ["x", "../y/z"]
     assert one["--seed"] == 1
     assert one["inputs"][1]["sha256"] == hashlib.sha256(b"b").hexdigest()
     assert one["inputs"][1]["bytes"] == 1
 
 
 def test_pools_of_another_size_are_another_build(monkeypatch):
-    what = [], {"path": "v", "sha256": "v"}, ["x"], {}
+    what = [], {"path": "v", "sha256": "v"}, ["x"], ".", {}
     one = build_manifests.describe(*what)
     monkeypatch.setattr(corpus, "POOL_TOKENS", 7)
     told = build_manifests.difference(one, build_manifests.describe(*what))

@@ -1,5 +1,6 @@
 """Beginning a build, going on with it, and what differs between two."""
 
+import fcntl
 import os
 import pathlib
 import shutil
@@ -7,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from data import build_steps, building, filesystem
+from data import build_folder, build_steps, building, filesystem
 
 
 @pytest.fixture
@@ -57,6 +58,26 @@ def test_a_build_at_work_is_not_disturbed(job):
         pass
 
 
+def test_a_folder_that_goes_away_is_not_locked(job, monkeypatch):
+    """Another build ends, and a third begins, between `open` and `flock`."""
+    flock, others = fcntl.flock, []
+
+    def slow_flock(*arguments):
+        if not others:
+            others.append(None)
+            shutil.rmtree(job.folder)
+            others[0] = building.Build(job, {"--seed": 3})
+        return flock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", slow_flock)
+    with pytest.raises(ValueError, match="another process is building"):
+        building.Build(job, {"--seed": 3})
+    with others[0]:
+        assert filesystem.read_json(f"{job.folder}/manifest.json") == {"--seed": 3}
+    with building.Build(job, {"--seed": 3}) as build:
+        assert build.goes_on
+
+
 def remains(job, *names):
     for name in names:
         pathlib.Path(job.folder, name).write_text("{}")
@@ -82,7 +103,7 @@ def test_a_kill_while_an_old_build_is_cleared(job, killed_after, monkeypatch):
         building.Build(job, {"--seed": 2}, overwrite=True)
     monkeypatch.undo()
     with building.Build(job, {"--seed": 2}, overwrite=True):
-        assert os.listdir(job.folder) == ["manifest.json"]
+        assert sorted(os.listdir(job.folder)) == ["manifest.json", "start"]
         assert filesystem.read_json(f"{job.folder}/manifest.json") == {"--seed": 2}
 
 
@@ -90,7 +111,7 @@ def test_files_without_a_manifest_are_of_nobody(job):
     os.makedirs(job.folder)
     remains(job, "result.json", "chunk-000000.npz")
     with building.Build(job, {"--seed": 2}):
-        assert os.listdir(job.folder) == ["manifest.json"]
+        assert sorted(os.listdir(job.folder)) == ["manifest.json", "start"]
 
 
 def test_a_kill_while_all_is_thrown_away(job, monkeypatch):
@@ -100,8 +121,9 @@ def test_a_kill_while_all_is_thrown_away(job, monkeypatch):
         build.discard()
     monkeypatch.undo()
     assert not os.path.exists(job.folder)
+    build_folder.remove_leftovers(job.folder)
     with building.Build(job, {"--seed": 1}):
-        assert os.listdir(job.folder) == ["manifest.json"]
+        assert sorted(os.listdir(job.folder)) == ["manifest.json", "start"]
     assert os.listdir(os.path.dirname(job.folder)) == [".build"]
 
 

@@ -82,5 +82,8 @@ def test_pools_are_those_of_the_chunks_in_order(monkeypatch):
 
 
 def test_too_few_documents_are_refused():
-    with pytest.raises(ValueError, match="holds 0; separate documents by empty lines"):
+    with pytest.raises(ValueError, match="no words in the text"):
         corpus_places.plan_pools([])
+    with pytest.raises(ValueError, match="holds 1; separate documents by empty lines"):
+        corpus_places.plan_pools([(0, 5, 1)])
+    assert corpus_places.plan_pools([(0, 5, 1)], least_documents=1) == [range(1)]

@@ -111,19 +111,21 @@ def test_repeated_documents_are_left_out(tmp_path):
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), min_size=1, max_size=40),
     st.integers(1, 50),
+    st.integers(1, 2),
 )
-def test_pools_hold_all_chunks_in_order(chunks, pool_tokens):
+def test_pools_hold_all_chunks_in_order(chunks, pool_tokens, least):
     chunks = [(tokens * (documents > 0), documents) for tokens, documents in chunks]
     tokens, documents = zip(*chunks, strict=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus, "POOL_TOKENS", pool_tokens)
-        if sum(documents) < 2:
-            with pytest.raises(ValueError, match=rf"holds {sum(documents)}; .* empty"):
-                corpus.plan_pools(tokens, documents)
+        if sum(documents) < least:
+            message = "no words" if not sum(documents) else "holds 1; .* empty"
+            with pytest.raises(ValueError, match=message):
+                corpus.plan_pools(tokens, documents, least)
             return
-        pools = corpus.plan_pools(tokens, documents)
+        pools = corpus.plan_pools(tokens, documents, least)
     assert [i for pool in pools for i in pool] == list(range(len(chunks)))
-    assert all(sum(documents[i] for i in pool) >= 2 for pool in pools)
+    assert all(sum(documents[i] for i in pool) >= least for pool in pools)
 
 
 def test_pools_are_about_equal():
