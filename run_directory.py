@@ -8,6 +8,7 @@ import csv
 import fcntl
 import io
 import json
+import math
 import os
 
 from absl import logging
@@ -279,6 +280,8 @@ def _shown(value):
 def write_results(output_dir, name, results):
     """Writes results as `key = value` lines, sorted, and as JSON; shows them.
 
+    JSON has no number for what is not finite: that is null.
+
     Args:
         output_dir: str.
         name: str, such as "eval_results".
@@ -288,8 +291,9 @@ def write_results(output_dir, name, results):
     for line in lines:
         logging.info("%s: %s", name, line)
     write_text(os.path.join(output_dir, f"{name}.txt"), "\n".join(lines) + "\n")
-    plain = {
+    numbers = {
         key: getattr(value, "item", lambda v=value: v)()
         for key, value in results.items()
     }
+    plain = {key: n if math.isfinite(n) else None for key, n in numbers.items()}
     write_json(os.path.join(output_dir, f"{name}.json"), plain)

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import fcntl
 import json
+import math
 import os
 import pathlib
 import shlex
@@ -290,7 +291,8 @@ def _in_order(steps: Iterable[Step]) -> list[Step]:
 
 
 def _read_scores(folder: pathlib.Path, wanted: Mapping[str, Score]) -> dict[str, float]:
-    return {
-        name: convert(filesystem.read_json(str(folder / file))[key])
-        for name, (file, key, convert) in wanted.items()
-    }
+    scores = {}
+    for name, (file, key, convert) in wanted.items():
+        value = filesystem.read_json(str(folder / file))[key]
+        scores[name] = math.nan if value is None else convert(value)
+    return scores

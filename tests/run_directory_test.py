@@ -189,6 +189,12 @@ def test_results_are_lines_and_json(tmp_path):
     assert text == "accuracy = 0.5\nglobal_step = 3\nloss = 0.1\n"
     plain = json.loads((tmp_path / "eval_results.json").read_text())
     assert plain == pytest.approx({"loss": 0.1, "accuracy": 0.5, "global_step": 3})
+    # Tools that read JSON know neither NaN nor Infinity.
+    results = {"a": np.float32("nan"), "b": float("inf"), "c": 2}
+    run_directory.write_results(tmp_path, "x", results)
+    text = (tmp_path / "x.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == {"a": None, "b": None, "c": 2}
+    assert (tmp_path / "x.txt").read_text() == "a = nan\nb = inf\nc = 2\n"
 
 
 def test_tables_survive_any_cell(tmp_path):
