@@ -123,14 +123,14 @@ def main():
         FLAGS.bert_config_file, FLAGS.init_checkpoint, FLAGS.output_dir
     )
     model_files.check(config, FLAGS.max_seq_length)
-    files = filesystem.expand(FLAGS.input_file)
-    eval_files = files
-    if FLAGS.eval_input_file:
-        eval_files = filesystem.expand(FLAGS.eval_input_file)
     spec = records.pretraining_spec(FLAGS.max_seq_length, FLAGS.max_predictions_per_seq)
-    record_reading.check({*files, *eval_files}, spec, vocab_size=config.vocab_size)
-    if FLAGS.next_sentence_loss:
-        check_pairs({*files, *eval_files})
+    given = [FLAGS.input_file, *filter(None, [FLAGS.eval_input_file])]
+    expanded = [filesystem.expand(patterns) for patterns in given]
+    for paths in expanded:
+        record_reading.check(paths, spec, vocab_size=config.vocab_size)
+        if FLAGS.next_sentence_loss:
+            check_pairs(paths)
+    files, eval_files = expanded[0], expanded[-1]
 
     identity = {"script": "run_pretraining", "config": config.to_dict()}
     if not FLAGS.next_sentence_loss:  # folders of before do not speak of it

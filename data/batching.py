@@ -145,8 +145,15 @@ class FileBatches:
 
     @functools.cached_property
     def num_records(self) -> int:
-        """See Batches."""
-        return record_reading.count(self._files)
+        """See Batches.
+
+        Raises:
+            ValueError: there is none, or a file is cut off.
+        """
+        number = record_reading.count(self._files)
+        if number == 0:
+            raise ValueError(f"there is no record in {', '.join(self._files):.200}")
+        return number
 
     def starting_at(self, step: int) -> tf.data.Dataset:
         """See Batches; what is left out is not parsed, whole epochs not even read."""
@@ -154,7 +161,7 @@ class FileBatches:
         serialized = self._order(
             lambda file: tf.data.TFRecordDataset(paths[file], self._compression),
             step,
-            self.num_records if step else 1,
+            self.num_records,
         )
         batches = serialized.map(
             lambda batch: record_reading.parse(batch, self._spec),
@@ -222,7 +229,7 @@ def _endless(
         seed: of all epochs.
         first: the number of elements to leave out at the start; those of whole epochs
             are not read.
-        num_elements: of an epoch; does not matter where first is 0.
+        num_elements: of an epoch.
     """
     epoch, rest = divmod(first, num_elements)
     epochs = tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)

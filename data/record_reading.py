@@ -63,14 +63,19 @@ def check(
         num_records: how many of each file; all if None.
 
     Raises:
-        ValueError: what is wrong with which file, and what to change.
+        ValueError: what is wrong with which file, and what to change; or no file holds
+            a record.
     """
-    for path in files:
+    paths = list(files)
+    number = 0
+    for path in paths:
         start = itertools.islice(_read(path), num_records)
         for number, serialized in enumerate(start, 1):
             problem = _find_problem(serialized, spec, hint, vocab_size)
             if problem:
                 raise ValueError(f"{path}, record {number}: {problem}")
+    if not number:
+        raise ValueError(f"there is no record in {', '.join(paths):.200}; {hint}")
 
 
 @contextlib.contextmanager

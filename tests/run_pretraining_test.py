@@ -1,5 +1,6 @@
 """run_pretraining.py: the original's numbers, learning, resuming to the bit."""
 
+import gzip
 import json
 import shutil
 
@@ -116,6 +117,21 @@ def test_held_out_records_need_do_eval(training_run, tmp_path):
     flags = {**training_run, "eval_input_file": training_run["input_file"]}
     shown = scripts.refusal("run_pretraining.py", **flags, output_dir=tmp_path / "out")
     assert "--eval_input_file has no effect without --do_eval" in shown
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("flag", ["input_file", "eval_input_file"])
+def test_files_without_a_record_are_refused(training_run, tmp_path, flag):
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(gzip.compress(b""))
+    flags = {
+        **training_run,
+        "do_eval": True,
+        flag: path,
+        "output_dir": tmp_path / "out",
+    }
+    shown = scripts.refusal("run_pretraining.py", **flags)
+    assert f"there is no record in {path}" in shown
     assert not (tmp_path / "out").exists()
 
 

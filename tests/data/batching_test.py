@@ -207,9 +207,14 @@ def test_batches_are_transformed(files):
         assert policy == tf.data.experimental.AutoShardPolicy.DATA
 
 
-def test_no_examples_to_train_on_are_refused():
+def test_no_examples_to_train_on_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no examples to train on"):
         from_memory(2, num_rows=0)
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(gzip.compress(b""))
+    for step in (0, 3):
+        with pytest.raises(ValueError, match=r"no record in .*a\.tfrecord\.gz"):
+            batching.FileBatches([str(path)], SPEC, 2, 1).starting_at(step)
 
 
 def evaluation_batches(source, files, batch_size):

@@ -68,6 +68,17 @@ def test_token_ids_must_be_in_the_vocabulary(record_file):
         record_reading.check([record_file], SPEC, vocab_size=100)
 
 
+def test_files_without_any_record_are_refused(tmp_path, record_file):
+    paths = [str(tmp_path / f"{name}.tfrecord.gz") for name in "bc"]
+    for path in paths:
+        pathlib.Path(path).write_bytes(gzip.compress(b""))
+    with pytest.raises(
+        ValueError, match=r"no record in .*b\..*, .*c\..*; make the file"
+    ):
+        record_reading.check(paths, SPEC)
+    record_reading.check([record_file, *paths], SPEC)
+
+
 @pytest.mark.parametrize("content", [b"", b"\x00\x01\xff\xfe", b"no example at all"])
 def test_other_records_are_recognised(content, tmp_path):
     path = write_raw(tmp_path / "a", content)
