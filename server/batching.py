@@ -51,6 +51,7 @@ class Batcher:
         self._groups = {}  # key → list of _Waiting, oldest first
         self._num_waiting, self._timer = 0, None
         self._runs = set()  # The event loop itself keeps no task alive.
+        self._is_closed = self._has_refused = False
         self._monitor = monitor
 
     async def run(self, signature, inputs, num_items):
@@ -63,8 +64,11 @@ class Batcher:
         Returns:
             dict of name → np.ndarray.
         Raises:
-            errors.RequestError: the queue is full, or the model refuses or fails.
+            errors.RequestError: the queue is full, the model refuses or fails, or
+                `close` was called before the run.
         """
+        if self._is_closed:
+            raise self._refusal()
         if self._num_waiting >= self._max_queue:
             raise errors.busy(
                 f"{self._num_waiting} requests wait already; try again later"
@@ -84,13 +88,23 @@ class Batcher:
                 self._take(key, [request])
 
     def close(self):
-        """Starts no more runs.
+        """Starts no more runs, and refuses who waits; what runs goes on.
 
         Returns:
-            bool, whether nothing runs.
+            bool, whether nothing runs and, now or before, nobody was refused.
         """
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        return not self._runs
+        self._is_closed = True
+        for key, requests in list(self._groups.items()):
+            self._take(key, requests)
+            for request in requests:
+                if not request.outputs.done():  # Somebody waits still.
+                    request.outputs.set_exception(self._refusal())
+        self._pool.shutdown(wait=False)
+        return not (self._runs or self._has_refused)
+
+    def _refusal(self):
+        self._has_refused = True
+        return errors.stopping()
 
     def _key(self, request):
         """Requests of equal keys may join."""

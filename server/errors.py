@@ -50,6 +50,11 @@ def busy(sentence):
     return RequestError(_Code.UNAVAILABLE, sentence)
 
 
+def stopping():
+    """There is no time left for the request."""
+    return busy("the server is stopping; try again later")
+
+
 def check_count(count, most):
     """Raises a RequestError if a request has more items than are allowed."""
     if count > most:

@@ -10,6 +10,8 @@ from absl import logging
 
 from server import batching, inference, monitoring, repository, rest, rpc, signatures
 
+_SECONDS_TO_REFUSE = 0.5  # for what the grace is too short for
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -112,6 +114,8 @@ class Service:
     async def stop(self):
         """Accepts nothing more, and answers what was accepted.
 
+        Who waits for a model when the grace is over is told that the server stops.
+
         Returns:
             bool, whether all of it is answered and no model runs or loads any more.
         """
@@ -119,9 +123,13 @@ class Service:
         logging.info("stopping, within %g seconds", grace_s)
         if self._watch:
             self._watch.cancel()
+        loop = asyncio.get_running_loop()
+        refuse = loop.call_later(grace_s, self._batcher.close)
+        most_s = grace_s + _SECONDS_TO_REFUSE
         is_done, _ = await asyncio.gather(
-            self._http.stop(grace_s), self._grpc.stop(grace_s)
+            self._http.stop(most_s), self._grpc.stop(most_s)
         )
+        refuse.cancel()
         is_done &= self._batcher.close()
         if not is_done:
             logging.warning("not all was answered in time; raise --grace_s")

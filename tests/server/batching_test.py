@@ -5,11 +5,13 @@ import random
 import threading
 import types
 
+import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from server import batching, errors, monitoring
+from tests import served
 
 
 class Doubler:
@@ -184,20 +186,86 @@ def test_a_full_queue_refuses_and_what_is_cancelled_leaves():
         await asyncio.sleep(0)
         fifth = send(5)
         await asyncio.sleep(0.05)
+        signature.gate.set()
+        await asyncio.gather(first, third, fifth)
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert [x.tolist() for x in signature.runs] == [[1], [3], [5]]
+
+
+def refused(found):
+    """Whether a result is that the server stops."""
+    return isinstance(found, errors.RequestError) and (
+        (found.code, found.sentence)
+        == (grpc.StatusCode.UNAVAILABLE, "the server is stopping; try again later")
+    )
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_who_waits_when_the_batcher_is_closed_is_told(num_threads):
+    signature = Doubler(is_joinable=False)
+    signature.gate.clear()
+    monitor = monitoring.Monitor()
+
+    async def run():
+        waits = batcher(num_threads=num_threads, monitor=monitor)
+        sent = [
+            asyncio.ensure_future(waits.run(signature, {"x": np.array([value])}, 1))
+            for value in range(4)
+        ]
+        await asyncio.sleep(0.05)
+        sent[3].cancel()  # It is out of the queue only when its task has its turn.
         assert not waits.close()
-        return first, second, third, fifth
+        found = await asyncio.gather(*sent[num_threads:3], return_exceptions=True)
+        assert found and all(map(refused, found))
+        with pytest.raises(errors.RequestError) as error:
+            await waits.run(signature, {"x": np.array([9])}, 1)
+        assert refused(error.value)
+        signature.gate.set()
+        found = await asyncio.gather(*sent[:num_threads])
+        await asyncio.sleep(0)
+        assert not waits.close()  # Some were refused.
+        return [outputs["y"].tolist() for outputs in found]
 
-    # Whatever waits when the batcher is closed is not run.
-    asyncio.run(asyncio.wait_for(_released(run, signature), 20))
-    assert [x.tolist() for x in signature.runs][:1] == [[1]]
+    problems = []
+
+    async def watched():
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: problems.append(context))
+        return await asyncio.wait_for(run(), 20)
+
+    assert asyncio.run(watched()) == [[2 * value] for value in range(num_threads)]
+    assert sorted(x.tolist() for x in signature.runs) == [
+        [value] for value in range(num_threads)
+    ]
+    assert problems == []
+    assert b"serving_waiting_requests 0.0" in monitor.text()
 
 
-async def _released(run, signature):
-    tasks = await run()
-    signature.gate.set()
-    await tasks[0]
-    for task in tasks[1:]:
-        task.cancel()
+def test_who_waits_for_others_when_the_batcher_is_closed_is_told():
+    signature = Doubler()
+
+    async def run():
+        waits = batcher(batch_timeout_s=10.0)
+        sent = asyncio.ensure_future(waits.run(signature, {"x": np.ones(1)}, 1))
+        await asyncio.sleep(0.05)
+        waits.close()
+        return await asyncio.gather(sent, return_exceptions=True)
+
+    [found] = asyncio.run(asyncio.wait_for(run(), 5))
+    assert refused(found) and signature.runs == []
+
+
+def test_a_batcher_that_has_answered_all_closes_well():
+    before, waits = set(threading.enumerate()), batcher()
+
+    async def run():
+        await waits.run(Doubler(), {"x": np.ones(1)}, 1)
+        await asyncio.sleep(0)
+        return waits.close(), waits.close()
+
+    assert asyncio.run(run()) == (True, True)
+    served.wait_for(lambda: set(threading.enumerate()) <= before)  # No thread is left.
 
 
 def test_several_threads_run_at_the_same_time():

@@ -79,6 +79,24 @@ def test_a_call_that_was_accepted_is_answered_at_the_end(toy, gate):
         channel.close()
 
 
+def test_a_call_that_waits_too_long_at_the_end_is_told(toy, gate):
+    body = {"signature_name": "wait", "instances": [gate.path]}
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with served.serving({"toy": toy}, grace_s=0.5) as server:
+            port = server.rest_port
+            runs = pool.submit(served.predict, port, body)
+            served.wait_for(lambda: served.metric(port, "serving_batch_items_sum") == 1)
+            waits = pool.submit(served.predict, port, body)
+            waits.add_done_callback(lambda _: gate.open())
+            served.wait_for(
+                lambda: served.metric(port, "serving_waiting_requests") == 1
+            )
+            assert not runs.done() and not waits.done()
+        # The server has stopped.
+        sentence = served.sentence(waits.result(), 503)
+    assert sentence == "the server is stopping; try again later"
+
+
 def test_several_models(toy):
     with served.serving({"a": toy, "b": toy / "1"}) as server:
         for name in "ab":
