@@ -40,6 +40,14 @@ from data import (
 
 LONG_DOCUMENT = 1000  # lines
 
+# With this text and these flags.
+_NEVER_DONE = (ValueError, OverflowError, MemoryError)
+
+# Flags that builds of before lack, which did what these values say.
+_SINCE = {"segment_pairs": True, "masking_mix": ["80", "10", "10"]}
+# What does not decide on the bytes, or is described by its contents.
+_NO_SETTINGS = {"input_file", "output_file", "num_workers", "overwrite", "vocab_file"}
+
 
 def define_flags() -> None:
     pretraining_flags.define()
@@ -51,15 +59,6 @@ def define_flags() -> None:
         1,
         1024,
     )
-
-
-# With this text and these flags.
-_NEVER_DONE = (ValueError, OverflowError, MemoryError)
-
-# Flags that builds of before lack, which did what these values say.
-_SINCE = {"segment_pairs": True, "masking_mix": ["80", "10", "10"]}
-# What does not decide on the bytes, or is described by its contents.
-_NO_SETTINGS = {"input_file", "output_file", "num_workers", "overwrite", "vocab_file"}
 
 
 def scan(inputs: list[str], text_field: str) -> Iterator[corpus.Scan]:
@@ -98,13 +97,13 @@ def make_chunks(
     inputs: list[str], text_field: str, deduplicate: bool
 ) -> Iterator[corpus.Chunk]:
     """Reads all text once, so that what is wrong with it shows soon."""
-    scans = scan(inputs, text_field)
     deduplicator = corpus.Deduplicator()
-    chunks = corpus.make_chunks(scans)
-    if deduplicate:
-        chunks = corpus.make_chunks(
-            scans, lambda document: deduplicator.is_new(corpus.digest(document))
-        )
+
+    def is_new(document):
+        return deduplicator.is_new(corpus.digest(document))
+
+    keep = is_new if deduplicate else None
+    chunks = corpus.make_chunks(scan(inputs, text_field), keep)
     yield from tqdm(chunks, desc="reading", unit="MB", delay=1)
     if deduplicate:
         logging.info("left out %d repeated documents", deduplicator.num_repeated)
@@ -119,7 +118,7 @@ def show_samples(samples: list[str]) -> None:
 def is_done(
     manifest_file: str, manifest: dict[str, Any], outputs: Sequence[str]
 ) -> bool:
-    """Whether the outputs are there and are what they would be again.
+    """Whether the outputs are there, as large as they were built, by this manifest.
 
     Raises:
         ValueError: some are there, but others.

@@ -2,8 +2,8 @@
 
 Devlin et al. 2018, section 3.1: 15 % of the tokens are predicted; of these 80 % become
 [MASK], 10 % a random token and 10 % stay (other mixes: appendix C.2). A scheme only
-sorts the candidates into groups that are chosen whole (`by_token`, `by_word`);
-choosing, replacing and padding are shared.
+sorts the candidates into groups that are chosen whole (`by_token`, `by_word`,
+`by_marked_word`); choosing, replacing and padding are shared.
 
 Every random number is a hash of (seed, epoch, index of the instance, purpose, place).
 An instance is therefore masked in the same way alone or among others, in any order and
@@ -45,6 +45,8 @@ class Scheme:
             `by_token`.
         mix: percentages of the predicted tokens that become [MASK], stay, and become
             random ones, in the order of the paper's table 8.
+
+    Raises ValueError where a number is out of its range.
     """
 
     vocab_size: int
@@ -54,6 +56,26 @@ class Scheme:
     masked_lm_prob: float
     group: Callable[[np.ndarray, np.ndarray], np.ndarray]
     mix: tuple[float, float, float] = (80, 10, 10)
+
+    def __post_init__(self):
+        check_share("masked_lm_prob", self.masked_lm_prob)
+        mix = self.mix
+        if len(mix) != 3 or min(mix) < 0 or not abs(sum(mix) - 100) <= 1e-6:
+            raise ValueError(
+                "masking_mix must be three percentages that add up to 100, got "
+                f"{', '.join(f'{share:g}' for share in mix) or 'none'}"
+            )
+        if self.max_predictions_per_seq < 1:
+            raise ValueError(
+                "max_predictions_per_seq must be at least 1, got"
+                f" {self.max_predictions_per_seq}"
+            )
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuses what is no probability."""
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {value}")
 
 
 def instance_keys(seed: int, epoch: int, indices: np.ndarray) -> np.ndarray:

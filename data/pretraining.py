@@ -48,23 +48,7 @@ class Settings:
                 "max_seq_length must be at least 5, for three special tokens and one"
                 f" token of each sentence, got {self.max_seq_length}"
             )
-        for name, value in (
-            ("short_seq_prob", self.short_seq_prob),
-            ("masked_lm_prob", self.scheme.masked_lm_prob),
-        ):
-            if not 0 <= value <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {value}")
-        mix = self.scheme.mix
-        if len(mix) != 3 or min(mix) < 0 or not abs(sum(mix) - 100) <= 1e-6:
-            raise ValueError(
-                "masking_mix must be three percentages that add up to 100, got "
-                f"{', '.join(f'{share:g}' for share in mix) or 'none'}"
-            )
-        if self.scheme.max_predictions_per_seq < 1:
-            raise ValueError(
-                "max_predictions_per_seq must be at least 1, got"
-                f" {self.scheme.max_predictions_per_seq}"
-            )
+        masking.check_share("short_seq_prob", self.short_seq_prob)
 
 
 def next_sentence_pairs(

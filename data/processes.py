@@ -19,8 +19,11 @@ _CALLS_AHEAD = 8  # of each process
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 
+Run = Callable[..., Iterator[Any]]  # see `processes`
+
+
 @contextlib.contextmanager
-def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
+def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Run]:
     """Gives a function that has methods of a worker called and yields the results.
 
     The function takes the name of the method, the arguments of each call, the number of
@@ -38,16 +41,7 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
     """
     if count == 1:
         _keep_freed_memory()
-        worker = make_worker()
-
-        def run(method, calls, total, title, unit):
-            if total is None:
-                calls = list(calls)
-                total = len(calls)
-            for call in tqdm.tqdm(calls, title, total, unit=f" {unit}s", delay=1):
-                yield getattr(worker, method)(*call)
-
-        yield run
+        yield _run_here(make_worker())
         return
     # On Linux they are forks, which are there at once and share what is loaded.
     pool = concurrent.futures.ProcessPoolExecutor(
@@ -55,6 +49,38 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
     )
     for _ in range(count):  # elsewhere they start while the first calls are prepared
         pool.submit(os.getpid)
+    try:
+        yield _run_in(pool, count)
+    except concurrent.futures.process.BrokenProcessPool:
+        raise ChildProcessError(
+            "a worker was killed, perhaps for want of memory; give fewer --num_workers "
+            "and repeat the command: it goes on where it stopped"
+        ) from None
+    except BaseException:
+        # What they are at is not needed any more, and a second interruption would find
+        # us waiting for them.
+        for child in multiprocessing.active_children():
+            child.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _run_here(worker: Any) -> Run:
+    """Calls this worker."""
+
+    def run(method, calls, total, title, unit):
+        if total is None:
+            calls = list(calls)
+            total = len(calls)
+        for call in tqdm.tqdm(calls, title, total, unit=f" {unit}s", delay=1):
+            yield getattr(worker, method)(*call)
+
+    return run
+
+
+def _run_in(pool: concurrent.futures.ProcessPoolExecutor, count: int) -> Run:
+    """Calls the workers of a pool of so many processes."""
 
     def run(method, calls, total, title, unit):
         futures = (pool.submit(_call, method, call) for call in calls)
@@ -72,21 +98,7 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Callable]:
                     return
                 yield running.popleft().result()
 
-    try:
-        yield run
-    except concurrent.futures.process.BrokenProcessPool:
-        raise ChildProcessError(
-            "a worker was killed, perhaps for want of memory; give fewer --num_workers "
-            "and repeat the command: it goes on where it stopped"
-        ) from None
-    except BaseException:
-        # What they are at is not needed any more, and a second interruption would find
-        # us waiting for them.
-        for child in multiprocessing.active_children():
-            child.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return run
 
 
 def _unless_one_fails(

@@ -193,7 +193,11 @@ def test_results_are_lines_and_json(tmp_path):
     results = {"a": np.float32("nan"), "b": float("inf"), "c": 2}
     run_directory.write_results(tmp_path, "x", results)
     text = (tmp_path / "x.json").read_text()
-    assert json.loads(text, parse_constant=pytest.fail) == {"a": None, "b": None, "c": 2}
+    assert json.loads(text, parse_constant=pytest.fail) == {
+        "a": None,
+        "b": None,
+        "c": 2,
+    }
     assert (tmp_path / "x.txt").read_text() == "a = nan\nb = inf\nc = 2\n"
 
 

@@ -277,3 +277,19 @@ def test_random_bits_are_split_mix():
         assert int(key) == expected
         stream = fold(expected, 2)
         assert row.tolist() == [fold(stream, column) for column in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("change", "culprit"),
+    [
+        ({"masked_lm_prob": -0.1}, "masked_lm_prob must be between 0 and 1, got -0.1"),
+        ({"max_predictions_per_seq": 0}, "must be at least 1, got 0"),
+        *(
+            ({"mix": mix}, "masking_mix must be three .* add up to 100")
+            for mix in ((80, 10), (80, 10, 20), (110, -10, 0), (float("nan"), 50, 50))
+        ),
+    ],
+)
+def test_schemes_out_of_range_are_refused(change, culprit):
+    with pytest.raises(ValueError, match=culprit):
+        dataclasses.replace(make_scheme(), **change)

@@ -347,25 +347,3 @@ def test_a_pass_is_shuffled():
 def test_settings_out_of_range_are_refused(kwargs, culprit):
     with pytest.raises(ValueError, match=culprit):
         make_settings(**kwargs)
-
-
-@pytest.mark.parametrize(
-    ("predictions", "prob", "culprit"),
-    [
-        (20, -0.1, "masked_lm_prob must be between 0 and 1, got -0.1"),
-        (0, 0.15, "max_predictions_per_seq must be at least 1, got 0"),
-    ],
-)
-def test_schemes_out_of_range_are_refused(predictions, prob, culprit):
-    scheme = masking.Scheme(100, MASK, (CLS, SEP), predictions, prob, masking.by_token)
-    with pytest.raises(ValueError, match=culprit):
-        pretraining.Settings(CLS, SEP, scheme)
-
-
-@pytest.mark.parametrize(
-    "mix", [(80, 10), (80, 10, 20), (110, -10, 0), (float("nan"), 50, 50)]
-)
-def test_a_mix_that_is_none_is_refused(mix):
-    scheme = masking.Scheme(100, MASK, (), 20, 0.15, masking.by_token, mix)
-    with pytest.raises(ValueError, match="masking_mix must be three .* add up to 100"):
-        pretraining.Settings(CLS, SEP, scheme)
