@@ -43,7 +43,7 @@ class Inference:
         repository: repository.Repository.
         batcher: batching.Batcher.
         limits: signatures.Limits, of a request.
-        timeout_s: float, from the request to the outputs.
+        timeout_s: float, from a request that has come, JSON or message, to the outputs.
     """
 
     def __init__(self, repository, batcher, limits, timeout_s):
@@ -102,10 +102,10 @@ class Inference:
         version = self.repository.find(target.model, target.version)
         signature = version.signature(target.signature, method)
         with version.in_use():
-            inputs = await read(signature)
-            num_items = signature.check(inputs, self._limits)
             try:
                 async with asyncio.timeout(self._timeout_s):
+                    inputs = await read(signature)
+                    num_items = signature.check(inputs, self._limits)
                     outputs = await self._batcher.run(signature, inputs, num_items)
             except TimeoutError:
                 raise errors.too_slow(self._timeout_s) from None

@@ -1,7 +1,10 @@
 """Limits that both protocols share, with 8 clients at once on one server."""
 
+import asyncio
 import concurrent.futures
+import contextlib
 import random
+import types
 
 import grpc
 import pytest
@@ -13,7 +16,15 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from server import examples, json_answers, messages, rpc
+from server import (
+    errors,
+    examples,
+    inference,
+    json_answers,
+    messages,
+    rpc,
+    signatures,
+)
 from tests import served
 
 NUM_REQUESTS = 200
@@ -132,3 +143,17 @@ def test_what_is_large_leaves_the_event_loop_to_others(toy, monkeypatch):
             call(message, timeout=60)
     assert all(threads.values())
     assert served.EVENT_LOOP not in {n for names in threads.values() for n in names}
+
+
+def test_the_time_for_an_answer_counts_the_reading():
+    version = types.SimpleNamespace(
+        signature=lambda *_: None, in_use=contextlib.nullcontext
+    )
+    repository = types.SimpleNamespace(find=lambda *_: version)
+    service = inference.Inference(repository, None, signatures.Limits(1, 1, 1), 0.01)
+
+    async def read(_):
+        await asyncio.sleep(20)
+
+    with pytest.raises(errors.RequestError, match="no answer within 0.01 seconds"):
+        asyncio.run(service.predict(inference.Target("m"), read))
