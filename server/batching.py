@@ -47,7 +47,7 @@ class Batcher:
         self._pool = futures.ThreadPoolExecutor(num_threads, "model")
         self._num_free = num_threads
         self._max_batch_size, self._max_queue = max_batch_size, max_queue
-        self._batch_timeout_s = batch_timeout_s if max_batch_size > 1 else 0.0
+        self._batch_timeout_s = batch_timeout_s
         self._groups = {}  # key → list of _Waiting, oldest first
         self._num_waiting, self._timer = 0, None
         self._runs = set()  # The event loop itself keeps no task alive.

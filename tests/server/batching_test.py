@@ -114,8 +114,14 @@ def test_texts_of_very_different_lengths_run_apart():
     [(Doubler(), {"max_batch_size": 1}), (Doubler(is_joinable=False), {})],
     ids=["off", "not_joinable"],
 )
-def test_nothing_is_joined(signature, limits):
-    asyncio.run(together(batcher(**limits), signature, ones(*[(1, 2)] * 5)))
+def test_nothing_is_joined_nor_waited_for(signature, limits):
+    limits = {"batch_timeout_s": 10.0, **limits}
+
+    async def run():
+        sent = together(batcher(**limits), signature, ones(*[(1, 2)] * 5))
+        await asyncio.wait_for(sent, 5)
+
+    asyncio.run(run())
     assert sizes(signature) == [1] * 5
 
 
