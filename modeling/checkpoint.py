@@ -184,13 +184,17 @@ def write_tf1(prefix, weights, max_to_keep=None, update_state=True):
     finally:
         _remove(partial)
     if update_state:
-        for old in checkpoint_state.update(folder, name, max_to_keep):
-            _remove(os.path.join(folder, f"{old}."))
+        names = checkpoint_state.update(folder, name)
+        if max_to_keep and len(names) > max_to_keep:
+            # Listed until they are gone: a kill leaves none that is never removed.
+            for old in names[:-max_to_keep]:
+                _remove(os.path.join(folder, f"{old}."))
+            checkpoint_state.update(folder, name)
 
 
 def _remove(start):
-    """Removes the files whose path begins so."""
-    for path in glob.glob(f"{glob.escape(start)}*"):
+    """Removes the files whose path begins so; of a checkpoint the index goes last."""
+    for path in sorted(glob.glob(f"{glob.escape(start)}*")):
         os.remove(path)
 
 

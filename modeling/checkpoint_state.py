@@ -93,15 +93,14 @@ def _read(path):
     return state if state.model_checkpoint_path else None
 
 
-def update(folder, name, max_to_keep):
-    """Makes a checkpoint the newest of the state file.
+def update(folder, name):
+    """Makes a checkpoint the newest of the state file, and drops those that are gone.
 
     Args:
         folder: str.
         name: str, of the checkpoint in it.
-        max_to_keep: int, or None for all.
     Returns:
-        list of str, the names that are not in the file any more: the oldest.
+        list of str, the names that are in the file now, the newest last.
     Raises:
         OSError: the file could not be written; it is as before.
     """
@@ -109,9 +108,8 @@ def update(folder, name, max_to_keep):
     paths = state.all_model_checkpoint_paths if state else _numbered(folder)
     names = [n for n in map(os.path.basename, paths) if n != name] + [name]
     names = [n for n in names if os.path.isfile(os.path.join(folder, f"{n}.index"))]
-    kept = names[-max_to_keep:] if max_to_keep else names
     lines = [("model_checkpoint_path", name)]
-    lines += [("all_model_checkpoint_paths", path) for path in kept]
+    lines += [("all_model_checkpoint_paths", path) for path in names]
     quoted = [f"{k}: {json.dumps(v, ensure_ascii=False)}\n" for k, v in lines]
     partial = pathlib.Path(folder, f"{PARTIAL}{FILE}")
     try:
@@ -122,4 +120,4 @@ def update(folder, name, max_to_keep):
         raise OSError(f"{folder}/{FILE} {reason}") from None
     finally:
         partial.unlink(missing_ok=True)
-    return names[: -len(kept)]
+    return names

@@ -76,6 +76,47 @@ def test_only_the_newest_are_kept(tmp_path):
     )
 
 
+def killed_after(count, *functions):
+    """The functions, which may be called so many times together."""
+    left = iter(range(count))
+
+    def limited(function):
+        def call(*args):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return function(*args)
+
+        return call
+
+    return map(limited, functions)
+
+
+@pytest.mark.parametrize("count", range(8))
+def test_a_kill_leaves_no_checkpoint_that_is_never_removed(tmp_path, count):
+    def write(step, max_to_keep=2):
+        prefix = tmp_path / f"model.ckpt-{step}"
+        checkpoint.write_tf1(prefix, some_weights(step), max_to_keep)
+
+    for step in (1, 2, 3):
+        write(step, max_to_keep=None)
+    with pytest.MonkeyPatch.context() as patch:
+        remove, replace = killed_after(count, os.remove, os.replace)
+        patch.setattr(os, "remove", remove)
+        patch.setattr(os, "replace", replace)
+        with pytest.raises(KeyboardInterrupt):
+            write(4)
+    newest = int(checkpoint.read(tmp_path, with_slots=True)["global_step"])
+    assert newest == (3 if count < 3 else 4)
+    for step in range(newest + 1, 7):
+        write(step)
+    there = {path.name.split(".")[1] for path in tmp_path.glob("model*")}
+    assert there == {"ckpt-5", "ckpt-6"}
+    state = tf.train.get_checkpoint_state(str(tmp_path))
+    assert list(state.all_model_checkpoint_paths) == [
+        str(tmp_path / f"model.ckpt-{step}") for step in (5, 6)
+    ]
+
+
 def test_without_a_limit_all_are_kept_and_listed(tmp_path):
     for step in (1, 2):
         checkpoint.write_tf1(tmp_path / f"model.ckpt-{step}", some_weights(step))
