@@ -10,6 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 import run_directory
+from data import filesystem
 
 
 class TrainingLog:
@@ -73,7 +74,10 @@ class TrainingLog:
                 values["model_flops_utilization"] = share
         # JSON has no NaN, which a mean of no updates is.
         numbers = {n: v if math.isfinite(v) else None for n, v in values.items()}
-        with open(self._path, "a", encoding="utf-8") as file:
+        with (
+            filesystem.named_in_errors(self._path),
+            open(self._path, "a", encoding="utf-8") as file,
+        ):
             file.write(json.dumps({"step": step, **numbers}) + "\n")
         write_summaries(self._output_dir, step, values)
         self._show(step, values, seconds / steps * (self._num_train_steps - step))

@@ -9,6 +9,21 @@ from typing import IO, Any
 
 
 @contextlib.contextmanager
+def named_in_errors(path: str) -> Iterator[None]:
+    """Errors within the `with` block that name no file, as of a full disk, name this.
+
+    Args:
+        path: the file that is written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno and not error.filename:
+            error.filename = path
+        raise
+
+
+@contextlib.contextmanager
 def replacing(path: str, is_lasting: bool = True) -> Iterator[IO[bytes]]:
     """Opens a file to write to, which takes its name when the `with` block ends well.
 
@@ -22,16 +37,13 @@ def replacing(path: str, is_lasting: bool = True) -> Iterator[IO[bytes]]:
     folder, name = os.path.split(os.path.abspath(path))
     temporary = f"{folder}/.{name}.tmp-{os.getpid()}"
     try:
-        with open(temporary, "wb") as file:
-            yield file
-            if is_lasting:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        if error.errno and not error.filename:  # a full disk does not name the file
-            error.filename = path
-        raise
+        with named_in_errors(path):
+            with open(temporary, "wb") as file:
+                yield file
+                if is_lasting:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)

@@ -56,6 +56,13 @@ def test_a_damaged_log_is_named(tmp_path):
         assert (tmp_path / "train_log.jsonl").read_text() == text
 
 
+def test_a_full_disk_is_told_with_the_file(tmp_path):
+    log = training_log.TrainingLog(str(tmp_path), 0, 10)
+    (tmp_path / "train_log.jsonl").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left .*train_log.jsonl"):
+        log.write(2, MEANS, 8, COUNTED)
+
+
 def test_no_share_above_all_of_the_rate(tmp_path):
     log = training_log.TrainingLog(tmp_path, 0, 10, lambda *seen: seen[1] / 100)
     log.write(2, MEANS, 8, COUNTED)
