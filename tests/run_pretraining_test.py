@@ -135,6 +135,14 @@ def test_files_without_a_record_are_refused(training_run, tmp_path, flag):
     assert not (tmp_path / "out").exists()
 
 
+def test_of_several_bad_files_the_first_is_named(training_run, tmp_path):
+    for name in "fedcba":
+        (tmp_path / f"{name}.tfrecord").write_text("Text, not records. " * 9)
+    flags = {**training_run, "input_file": f"{tmp_path}/*.tfrecord"}
+    shown = scripts.refusal("run_pretraining.py", **flags, output_dir=tmp_path / "out")
+    assert f"{tmp_path}/a.tfrecord is no TFRecord file" in shown
+
+
 def test_no_nsp_leaves_the_head_and_all_else_alone(training_run, tmp_path):
     flags = {**training_run, "do_eval": True, "num_train_steps": 3}
     for name, has_loss in (("with", True), ("without", False)):
