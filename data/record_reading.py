@@ -4,16 +4,21 @@ import contextlib
 import gzip
 import hashlib
 import itertools
+import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, TypeVar
 
 import tensorflow as tf
+import tqdm
 from google.protobuf import message
 
 from data import records
 
 _TOKEN_IDS = ("input_ids", "masked_lm_ids")
+_BLOCK = 2**20  # bytes
+
+T = TypeVar("T")
 
 
 def compression(paths: Iterable[str]) -> str:
@@ -101,24 +106,61 @@ def count(files: Iterable[str]) -> int:
     Raises:
         ValueError: a file ends within a record.
     """
-    return sum(1 for path in files for _ in _record_ends(path))
+    return sum(1 for _ in _shown(files, _record_numbers, "counting records"))
 
 
 def fingerprint(files: Iterable[str]) -> str:
     """SHA-256 of what is in the files, in hexadecimal; tells sets of records apart."""
     digest = hashlib.sha256()
-    for path in files:
-        with _open(path) as file:
-            while block := file.read(2**20):
-                digest.update(block)
+    for block in _shown(files, _blocks, "checksums"):
+        digest.update(block)
     return digest.hexdigest()
 
 
-def _record_ends(path: str) -> Iterator[int]:
-    """Yields the place in the (unpacked) file where each record ends."""
+def _shown(
+    files: Iterable[str], read: Callable[[str], Iterator[tuple[T, int]]], title: str
+) -> Iterator[T]:
+    """Yields what is read of each file, and shows how far it is.
+
+    Args:
+        files: some.
+        read: path -> values, each with the bytes that the file was read up to.
+        title: what is done.
+    """
+    paths = list(files)
+    total = sum(os.path.getsize(path) for path in paths if "://" not in path)
+    done = 0
+    with tqdm.tqdm(
+        desc=title, total=total, unit="B", unit_scale=True, delay=1
+    ) as progress:
+        for path in paths:
+            place = 0
+            for value, place in read(path):
+                if done + place >= progress.n + _BLOCK:
+                    progress.update(done + place - progress.n)
+                yield value
+            done += place
+            progress.update(done - progress.n)
+
+
+def _blocks(path: str) -> Iterator[tuple[bytes, int]]:
+    """Yields what is in a file, see `_shown`."""
+    with _open(path) as file:
+        while block := file.read(_BLOCK):
+            yield block, _place(file)
+
+
+def _place(file: IO[bytes]) -> int:
+    """How far a file is read, as it is stored."""
+    return (file.fileobj if isinstance(file, gzip.GzipFile) else file).tell()
+
+
+def _record_numbers(path: str) -> Iterator[tuple[int, int]]:
+    """Yields 0, 1, ..., one a record, see `_shown`; reads their lengths only."""
     # A record: length (8 bytes), checksum of it (4), content, checksum of that (4).
     end = number = 0
     with _open(path) as file:
+        is_packed = isinstance(file, gzip.GzipFile)
         try:
             while header := file.read(8):
                 length = int.from_bytes(header, "little")
@@ -126,8 +168,8 @@ def _record_ends(path: str) -> Iterator[int]:
                 file.seek(end - 1)
                 if len(header) < 8 or not file.read(1):
                     raise ValueError(_damage(path, number))
+                yield number, _place(file) if is_packed else end
                 number += 1
-                yield end
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(_damage(path, number)) from error
 
@@ -142,7 +184,7 @@ def _open(path: str) -> Iterator[IO[bytes]]:
 def _read(path: str) -> Iterator[bytes]:
     """Yields the serialized records of a file; ValueError where it is damaged."""
     contents = tf.data.TFRecordDataset(path, compression([path])).as_numpy_iterator()
-    for number, _ in enumerate(_record_ends(path)):
+    for number, _ in _record_numbers(path):
         try:
             yield next(contents)
         except tf.errors.DataLossError as error:

@@ -1,11 +1,13 @@
 """Files that do not fit are told apart and explained."""
 
 import gzip
+import hashlib
 import pathlib
 
 import numpy as np
 import pytest
 import tensorflow as tf
+import tqdm
 
 from data import batching, record_reading, records
 from tests.record_files import make_data, make_example, write_raw
@@ -166,6 +168,36 @@ def test_compressed_files_are_read_and_checked(cut, tmp_path, record_file):
     same = batching.FileBatches([record_file], SPEC, 8, 1).starting_at(0)
     for ours, theirs in zip(batches.take(5), same.take(5), strict=True):
         np.testing.assert_array_equal(ours["input_ids"], theirs["input_ids"])
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_what_takes_long_shows_how_far_it_is(
+    ending, tmp_path, record_file, monkeypatch
+):
+    content = pathlib.Path(record_file).read_bytes()
+    stored = gzip.compress(content) if ending else content
+    paths = [str(tmp_path / f"{name}{ending}") for name in "bcd"]
+    for path in paths:
+        pathlib.Path(path).write_bytes(stored)
+    monkeypatch.setattr(record_reading, "_BLOCK", len(stored) // 3)
+    shown = []
+
+    class Progress(tqdm.tqdm):
+        def update(self, n=1):
+            shown.append((self.n + n, self.total))
+
+            return super().update(n)
+
+    monkeypatch.setattr(record_reading.tqdm, "tqdm", Progress)
+    total = 3 * len(stored)
+    for function, expected in (
+        (record_reading.count, 120),
+        (record_reading.fingerprint, hashlib.sha256(3 * content).hexdigest()),
+    ):
+        shown.clear()
+        assert function(paths) == expected
+        assert shown == sorted(shown) and shown[-1] == (total, total)
+        assert len(shown) >= (3 if ending else 9)  # a small .gz is read at once
 
 
 def test_compressed_and_plain_files_are_not_mixed(tmp_path, record_file):
