@@ -347,3 +347,10 @@ def test_a_pass_is_shuffled():
 def test_settings_out_of_range_are_refused(kwargs, culprit):
     with pytest.raises(ValueError, match=culprit):
         make_settings(**kwargs)
+
+
+def test_the_shortest_sequences_hold_a_token_of_each_sentence():
+    settings = make_settings(max_seq_length=5, short_seq_prob=0.0)
+    pool = make_pool([[3, 2], [4]])
+    pairs, _ = pretraining.sample_pairs(pool, 0, settings)
+    assert len(pairs) and (pairs[:, [1, 3]] == 1).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import dropout
+from modeling import dropout, layers
 from tests.small_models import close
 
 pytestmark = pytest.mark.usefixtures("on_all_devices")
@@ -122,6 +122,27 @@ def test_every_bit_is_random_and_independent_of_the_others_and_of_neighbours():
             np.fill_diagonal(products, 0)
         assert np.abs(products).max() < limit
     assert np.abs(bits.mean(axis=0)).max() < limit
+
+
+def triple32(place, keys):
+    """C. Wellons's "triple32" of 2018, in integers, with two keys on the way."""
+
+    def shifted(x, places):
+        return x ^ x >> places
+
+    x = (place + keys[0]) % 2**32
+    x = shifted(x, 17) * 0xED5AD4BB % 2**32 ^ keys[1]
+    x = shifted(x, 11) * 0xAC4C1B51 % 2**32
+    x = shifted(x, 15) * 0x31848BAB % 2**32
+    return shifted(x, 14)
+
+
+def test_the_bits_on_cpus_are_those_of_a_published_function(monkeypatch):
+    monkeypatch.setattr(layers, "makes_loops", lambda: True)
+    for keys in ((0, 0), (5, 17), (2**32 - 50, 0xDEADBEEF)):
+        words = dropout._random_bits([10, 10], tf.constant(keys, tf.uint32)).numpy()
+        expected = [triple32(place, keys) for place in range(100)]
+        assert words.ravel().tolist() == expected
 
 
 def test_masks_of_neighbouring_keys_are_not_shifted_ones():
