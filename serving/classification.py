@@ -5,7 +5,7 @@ import tensorflow as tf
 from modeling import losses
 from serving import parity, saved_model, text_pairs
 
-_EXAMPLES = [tf.TensorSpec([None], tf.string, "inputs")]
+_EXAMPLES = saved_model.texts_signature("inputs")
 
 
 class _Classifier(text_pairs.TextPairServer):
@@ -58,7 +58,7 @@ class TextClassifier(_Classifier):
         }
 
 
-class TextTagger(_Classifier):
+class MultiLabelTextClassifier(_Classifier):
     """Of several labels: gives labels, the names of all, with probabilities and logits.
 
     All are [batch, labels]; those of probability 0.5 or more apply.

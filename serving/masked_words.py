@@ -43,9 +43,7 @@ class MaskedWords(saved_model.TextServer):
         return self._python_tokenizer.inv_vocab.get(word_id, "[UNK]")
 
     # No autograph: it has nothing to do in these, and takes its time.
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, "text")], autograph=False
-    )
+    @tf.function(input_signature=saved_model.texts_signature("text"), autograph=False)
     def serving_default(self, text):
         with tf.device("CPU"):
             parts = tf.strings.split(text, MASK)  # [N, (parts)]
@@ -55,13 +53,7 @@ class MaskedWords(saved_model.TextServer):
             ids = parts.with_flat_values(tf.concat([masks, ids], axis=1))
             ids = ids.merge_dims(-2, -1)[:, 1:]
             batch = self.tokenizer.pack(ids, None, self.max_seq_length)
-        return self._outputs(self.forward(batch))
-
-    @tf.function(input_signature=saved_model.ids_signature(2), autograph=False)
-    def ids(self, input_ids, input_mask, segment_ids):
-        ids = (input_ids, input_mask, segment_ids)
-        batch = dict(zip(saved_model.INPUTS, ids, strict=True))
-        return self._outputs(self.forward(batch))
+        return self.answer(batch)
 
     def run(self, batch):
         """The best for each [MASK] of a batch; `is_mask` says where a row has one."""
@@ -87,9 +79,8 @@ class MaskedWords(saved_model.TextServer):
         """Logits, [batch, seq_length, vocab_size], of every position."""
         return {"logits": self.model(batch, training=False)["masked_lm_logits"]}
 
-    def _outputs(self, results):
-        """What the signatures give for what `run` gives."""
-        outputs = dict(results)
+    def answer(self, batch):
+        outputs = dict(self.forward(batch))
         is_mask = outputs.pop("is_mask")
         with tf.device("CPU"):
             words = tf.gather(self._words, outputs["word_ids"])

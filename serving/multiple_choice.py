@@ -7,13 +7,10 @@ from modeling import losses
 from serving import parity, saved_model
 
 
-def _texts(*names):
-    """One text a row."""
-    return [tf.TensorSpec([None], tf.string, name) for name in names]
-
-
-def _choices(name):
-    return tf.TensorSpec([None, None], tf.string, name)
+def _columns(*texts, choices):
+    """Strings of these names, one text a row, and choices, as many in each row."""
+    spec = tf.TensorSpec([None, None], tf.string, choices)
+    return [*saved_model.texts_signature(*texts), spec]
 
 
 class TextChooser(saved_model.TextServer):
@@ -40,19 +37,13 @@ class TextChooser(saved_model.TextServer):
 
     # No autograph: it has nothing to do in these, and takes its time.
     @tf.function(
-        input_signature=[*_texts("context"), _choices("choices")], autograph=False
+        input_signature=_columns("context", choices="choices"), autograph=False
     )
     def serving_default(self, context, choices):
         context, choices = _equally_many(context, choices)
         return self._choose(context, choices, choices)
 
-    @tf.function(
-        input_signature=saved_model.ids_signature(3),
-        autograph=False,
-    )
-    def ids(self, input_ids, input_mask, segment_ids):
-        ids = (input_ids, input_mask, segment_ids)
-        batch = dict(zip(saved_model.INPUTS, ids, strict=True))
+    def answer(self, batch):
         return self._outputs(self.forward(batch)["logits"])
 
     def _outputs(self, logits):
@@ -146,7 +137,7 @@ class SwagChooser(TextChooser):
     SIGNATURES = (*TextChooser.SIGNATURES, "swag")
 
     @tf.function(
-        input_signature=[*_texts("sent1", "sent2"), _choices("endings")],
+        input_signature=_columns("sent1", "sent2", choices="endings"),
         autograph=False,
     )
     def swag(self, sent1, sent2, endings):
@@ -165,7 +156,7 @@ class ArctChooser(TextChooser):
     SIGNATURES = (*TextChooser.SIGNATURES, "arct")
 
     @tf.function(
-        input_signature=[*_texts("claim", "reason"), _choices("warrants")],
+        input_signature=_columns("claim", "reason", choices="warrants"),
         autograph=False,
     )
     def arct(self, claim, reason, warrants):

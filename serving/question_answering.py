@@ -37,10 +37,7 @@ class QuestionAnswering(saved_model.TextServer):
         self._predictor = predictor
 
     @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, "question"),
-            tf.TensorSpec([None], tf.string, "context"),
-        ],
+        input_signature=saved_model.texts_signature("question", "context"),
         autograph=False,  # It has nothing to do here, and takes its time.
     )
     def serving_default(self, question, context):
@@ -64,11 +61,6 @@ class QuestionAnswering(saved_model.TextServer):
                 spans, nulls, windows, texts, first_tokens, options
             )
             return self._outputs(answers, tokens, texts)
-
-    @tf.function(input_signature=saved_model.ids_signature(2), autograph=False)
-    def ids(self, input_ids, input_mask, segment_ids):
-        ids = (input_ids, input_mask, segment_ids)
-        return self.forward(dict(zip(saved_model.INPUTS, ids, strict=True)))
 
     def run(self, batch):
         outputs = self.model(batch, training=False)

@@ -60,7 +60,9 @@ class Server(tf.Module):
 class TextServer(Server):
     """A model with its tokenizer in the graph, and the one that is compared with it.
 
-    All signatures call `forward`, so that the graph holds the model once.
+    All signatures call `forward`, so that the graph holds the model once. One that all
+    these servers have is `ids`: it takes input_ids, input_mask and segment_ids, int32
+    of RANK axes, and gives what `answer` does.
 
     Args:
         model: keras.Model.
@@ -81,17 +83,26 @@ class TextServer(Server):
         self.vocab = tf.saved_model.Asset(vocab_file)
         self.tokenizer = graph_tokenization.GraphTokenizer(vocab_file, do_lower_case)
         self._python_tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
-        inputs = dict(zip(INPUTS, ids_signature(self.RANK), strict=True))
+        ids = ids_signature(self.RANK)
         # No autograph: it has nothing to do in these, and takes its time.
         self.forward = tf.function(
             attention.without_gradients()(self.run),
-            input_signature=[inputs],
+            input_signature=[dict(zip(INPUTS, ids, strict=True))],
             autograph=False,
         )
+        self.ids = tf.function(self._answer, input_signature=ids, autograph=False)
 
     def run(self, batch):
         """What the model gives for a batch, a dict with float tensors."""
         return {"logits": self.model(batch, training=False)["logits"]}
+
+    def answer(self, batch):
+        """What the signatures give for a batch: a dict of tensors."""
+        return self.forward(batch)
+
+    def _answer(self, input_ids, input_mask, segment_ids):
+        ids = (input_ids, input_mask, segment_ids)
+        return self.answer(dict(zip(INPUTS, ids, strict=True)))
 
     def numbers(self, batch):
         """What other formats give for a batch: float32 tensors by name."""
@@ -121,6 +132,11 @@ class TextServer(Server):
                 yield from parity.differences(
                     signatures[name](**named), self.run(batch)
                 )
+
+
+def texts_signature(*names):
+    """Strings of these names, one text a row."""
+    return [tf.TensorSpec([None], tf.string, name) for name in names]
 
 
 def ids_signature(rank):

@@ -79,9 +79,7 @@ class WordTagger(saved_model.TextServer):
             ragged = tf.RaggedTensor.from_tensor(words, lengths)
             return self._tag(ragged, is_word)
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, "text")], autograph=False
-    )
+    @tf.function(input_signature=saved_model.texts_signature("text"), autograph=False)
     def text(self, text):
         with tf.device("CPU"):
             text = tf.strings.regex_replace(text, f"[{re.escape(_SPACES)}]", " ")
@@ -89,14 +87,8 @@ class WordTagger(saved_model.TextServer):
             is_word = tf.sequence_mask(words.row_lengths())
             return {"words": words.to_tensor(""), **self._tag(words, is_word)}
 
-    @tf.function(
-        input_signature=saved_model.ids_signature(2),
-        autograph=False,
-    )
-    def ids(self, input_ids, input_mask, segment_ids):
-        ids = (input_ids, input_mask, segment_ids)
-        batch = dict(zip(saved_model.INPUTS, ids, strict=True))
-        return self._outputs(self.forward(batch)["logits"], input_mask > 0)
+    def answer(self, batch):
+        return self._outputs(self.forward(batch)["logits"], batch["input_mask"] > 0)
 
     def _outputs(self, logits, is_real):
         """What the signatures give for logits; nothing where not `is_real`."""

@@ -6,11 +6,6 @@ from data import classification, features
 from serving import parity, saved_model
 
 
-def _texts(*names):
-    """One text a row."""
-    return [tf.TensorSpec([None], tf.string, name) for name in names]
-
-
 class TextPairServer(saved_model.TextServer):
     """Signatures of a model of texts.
 
@@ -28,23 +23,22 @@ class TextPairServer(saved_model.TextServer):
         """dict of what the signatures give for what `run` gives."""
         return results
 
-    # No autograph: it has nothing to do in these, and takes its time.
-    @tf.function(input_signature=_texts("text"), autograph=False)
-    def serving_default(self, text):
-        batch = self.tokenizer.pack(self.tokenizer(text), None, self.max_seq_length)
+    def answer(self, batch):
         return self.outputs(self.forward(batch))
 
-    @tf.function(input_signature=_texts("text", "text_pair"), autograph=False)
+    # No autograph: it has nothing to do in these, and takes its time.
+    @tf.function(input_signature=saved_model.texts_signature("text"), autograph=False)
+    def serving_default(self, text):
+        ids = self.tokenizer(text)
+        return self.answer(self.tokenizer.pack(ids, None, self.max_seq_length))
+
+    @tf.function(
+        input_signature=saved_model.texts_signature("text", "text_pair"),
+        autograph=False,
+    )
     def pair(self, text, text_pair):
         ids_a, ids_b = self.tokenizer(text), self.tokenizer(text_pair)
-        batch = self.tokenizer.pack(ids_a, ids_b, self.max_seq_length)
-        return self.outputs(self.forward(batch))
-
-    @tf.function(input_signature=saved_model.ids_signature(2), autograph=False)
-    def ids(self, input_ids, input_mask, segment_ids):
-        ids = (input_ids, input_mask, segment_ids)
-        batch = dict(zip(saved_model.INPUTS, ids, strict=True))
-        return self.outputs(self.forward(batch))
+        return self.answer(self.tokenizer.pack(ids_a, ids_b, self.max_seq_length))
 
     def _of_examples(self, inputs):
         """The outputs for serialized tf.train.Examples, string [batch]."""
