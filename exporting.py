@@ -30,7 +30,7 @@ NARROW_TOLERANCE = 0.25
 # What serves a classifier, by the kind of its labels.
 CLASSIFIERS = {
     targets.Kind.CLASS: classification.TextClassifier,
-    targets.Kind.MULTI_LABEL: classification.TextTagger,
+    targets.Kind.MULTI_LABEL: classification.MultiLabelTextClassifier,
 }
 # What serves a model that chooses, by the task it was trained on.
 CHOOSERS = {

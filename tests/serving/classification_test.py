@@ -32,7 +32,7 @@ def servers_of(model, vocab_file):
     """dict of class → a server of the model, cut after 20 tokens."""
     return {
         kind: kind(model, LABELS, vocab_file, True, 20)
-        for kind in (servers.TextClassifier, servers.TextTagger)
+        for kind in (servers.TextClassifier, servers.MultiLabelTextClassifier)
     }
 
 
@@ -58,7 +58,7 @@ def test_a_classifier_gives_the_likeliest_label(servers_of, expected):
 
 
 def test_several_labels_each_by_itself(servers_of, expected):
-    server = servers_of[servers.TextTagger]
+    server = servers_of[servers.MultiLabelTextClassifier]
     outputs = server.serving_default(tf.constant(parity.TEXTS))
     probabilities = 1 / (1 + np.exp(-expected.astype("f8")))
     np.testing.assert_allclose(outputs["probabilities"], probabilities, atol=1e-5)
@@ -81,7 +81,7 @@ def make_examples(*rows):
     "kind",
     [
         servers.TextClassifier,
-        pytest.param(servers.TextTagger, marks=pytest.mark.slow),
+        pytest.param(servers.MultiLabelTextClassifier, marks=pytest.mark.slow),
     ],
 )
 def test_examples_get_scores_of_all_classes(servers_of, kind):
