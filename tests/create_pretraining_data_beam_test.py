@@ -208,7 +208,7 @@ def test_files_that_beam_alone_reaches(flags, tmp_path, run_here):
 
 BAD = {
     "one document": (b"One.\nTwo.\n", "holds 1; separate documents by empty lines"),
-    "no text": (b"\n \n", "holds 0; separate documents by empty lines"),
+    "no text": (b"\n \n", "there are no words in the text"),
     "Latin-1": (b"One.\n\nGem\xe4lde.\n", "text.txt, line 3, byte 4: "),
 }
 
