@@ -83,7 +83,7 @@ def to_arrays(examples, task, max_seq_length, tokenizer, document_stride=0):
         targets.Kind.NUMBER: records.regression_spec(max_seq_length),
     }[task.kind]
     if not document_stride:
-        arrays = features.features_to_arrays(
+        arrays = features.examples_to_arrays(
             examples, task.labels, max_seq_length, tokenizer, task.kind
         )
         return arrays, spec

@@ -39,7 +39,7 @@ def documents_to_arrays(
     """Featurizes a data set of single texts, showing progress.
 
     Returns:
-        What `features.features_to_arrays` returns, with a row for every window, and
+        What `features.examples_to_arrays` returns, with a row for every window, and
         document_ids, int32 [windows]: the index of its example, in ascending order.
 
     Raises:

@@ -65,7 +65,7 @@ def example_ids(
     return join_segments(ids_a, ids_b, max_seq_length, tokenizer)
 
 
-def features_to_arrays(
+def examples_to_arrays(
     examples: Sequence[classification.InputExample],
     labels: Sequence[str],
     max_seq_length: int,

@@ -173,7 +173,7 @@ def to_arrays(
         for example in examples
         for pair in example.pairs
     ]
-    arrays = features.features_to_arrays(texts, (), max_seq_length, tokenizer)
+    arrays = features.examples_to_arrays(texts, (), max_seq_length, tokenizer)
     shape = (len(examples), -1, max_seq_length)
     names = ("input_ids", "input_mask", "segment_ids")
     label_ids = np.array([example.label or 0 for example in examples], np.int32)

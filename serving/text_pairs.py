@@ -86,7 +86,7 @@ class TextPairServer(saved_model.TextServer):
             classification.InputExample("", text, others and others[i])
             for i, text in enumerate(texts)
         ]
-        arrays = features.features_to_arrays(
+        arrays = features.examples_to_arrays(
             examples, (), self.max_seq_length, self._python_tokenizer
         )
         return self.run({name: arrays[name] for name in saved_model.INPUTS})

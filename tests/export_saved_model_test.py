@@ -58,7 +58,7 @@ def reference(golden, run):
             classification.InputExample("", text, others and others[i])
             for i, text in enumerate(texts)
         ]
-        arrays = features.features_to_arrays(examples, ["0", "1"], 48, tokenizer)
+        arrays = features.examples_to_arrays(examples, ["0", "1"], 48, tokenizer)
         return model(arrays)["logits"].numpy()
 
     return logits

@@ -66,7 +66,7 @@ def test_windows_as_rows_with_the_label_of_their_document():
 def test_short_texts_are_what_they_are_without_windows(golden):
     tokenizer = tokenization.FullTokenizer(golden / "tiny_tf1/vocab.txt")
     examples = [InputExample(str(i), "the " * i, label="b") for i in range(4)]
-    plain = features.features_to_arrays(examples, "ab", 16, tokenizer)
+    plain = features.examples_to_arrays(examples, "ab", 16, tokenizer)
     arrays = documents.documents_to_arrays(examples, "ab", 16, tokenizer, 4)
     assert arrays.pop("document_ids").tolist() == [0, 1, 2, 3]
     for name, values in plain.items():

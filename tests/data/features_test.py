@@ -28,7 +28,7 @@ class WordTokenizer:
 
 def features_of(example, labels, length, tokenizer):
     """The one row of a data set of one example, as lists."""
-    arrays = features.features_to_arrays([example], labels, length, tokenizer)
+    arrays = features.examples_to_arrays([example], labels, length, tokenizer)
     return {name: array[0].tolist() for name, array in arrays.items()}
 
 
@@ -58,7 +58,7 @@ def test_features_equal_the_originals(golden, tokenizer):
 def test_arrays_equal_records_that_the_original_wrote(golden, split, file):
     vocab_file = golden / "tiny_tf1" / "vocab.txt"
     task = glue.find_task("mrpc")
-    arrays = features.features_to_arrays(
+    arrays = features.examples_to_arrays(
         task.examples(golden / "glue_samples" / "MRPC", split),
         task.labels,
         48,
@@ -132,7 +132,7 @@ def test_labels_become_numbers_and_an_unknown_one_the_first(tokenizer):
         InputExample("b", "Another text that is too long.", "And one more.", "y"),
         InputExample("c", "Nobody knows the label.", None, None),
     ]
-    arrays = features.features_to_arrays(examples, ("y", "x"), 12, tokenizer)
+    arrays = features.examples_to_arrays(examples, ("y", "x"), 12, tokenizer)
     assert arrays["label_ids"].tolist() == [1, 0, 0]
     assert arrays["is_real_example"].tolist() == [1, 1, 1]
     assert arrays["label_ids"].shape == arrays["is_real_example"].shape == (3,)

@@ -41,7 +41,7 @@ def expected(model, vocab_file):
     """[texts, labels], the logits of `parity.TEXTS`, cut after 20 tokens."""
     examples = [classification.InputExample("", text) for text in parity.TEXTS]
     tokenizer = tokenization.FullTokenizer(vocab_file)
-    arrays = features.features_to_arrays(examples, (), 20, tokenizer)
+    arrays = features.examples_to_arrays(examples, (), 20, tokenizer)
     return model(arrays)["logits"].numpy()
 
 
