@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl import logging
 
 import inference
-from data import batching, padding
+from data import batching, features, padding
 from modeling import feature_tagger
 
 # Windows that the encoder takes at a time. Not a flag: another number may change the
@@ -85,7 +85,7 @@ class FrozenEncoder:
             arrays: dict of int32 [windows, seq_length]: input_ids, input_mask,
                 segment_ids.
         """
-        arrays = {name: arrays[name] for name in inference.INPUTS}
+        arrays = {name: arrays[name] for name in features.INPUTS}
         lengths = arrays["input_mask"].sum(axis=1)
         vectors = np.empty((lengths.sum(), *self.vectors_shape), np.float32)
         logging.info(

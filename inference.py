@@ -17,7 +17,6 @@ from modeling import attention, checkpoint, checkpoint_state
 
 BEST = "best"  # folder of the best checkpoint within the run's
 VALIDATION_FILE = "validation.jsonl"  # scores of held-out data, a line a step
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 @contextlib.contextmanager
@@ -239,7 +238,7 @@ class Sequences:
         self._forward = tf.function(
             attention.without_gradients()(forward),
             input_signature=[
-                {name: tf.TensorSpec([None, None], tf.int32) for name in INPUTS}
+                dict.fromkeys(features.INPUTS, tf.TensorSpec([None, None], tf.int32))
             ],
             autograph=False,
         )
@@ -261,7 +260,9 @@ class Sequences:
             chosen = order[first : first + self._batch_size]
             longest = len(rows[chosen[-1]][0])
             arrays = features.pad([rows[i] for i in chosen], len(chosen), longest)
-            outputs = self._forward({n: tf.constant(arrays[n]) for n in INPUTS})
+            outputs = self._forward(
+                {n: tf.constant(arrays[n]) for n in features.INPUTS}
+            )
             for i, output in zip(chosen, np.asarray(outputs), strict=True):
                 results[i] = output
         return results

@@ -24,11 +24,11 @@ import tensorflow as tf
 import arguments
 import inference
 import model_files
-from data import classification, filesystem, scoring, tokenization
+from data import classification, features, filesystem, scoring, tokenization
 from metrics import pretraining
 from modeling import losses, models
 
-_NAMES = (*inference.INPUTS, "masked_lm_positions", "masked_lm_ids")
+_NAMES = (*features.INPUTS, "masked_lm_positions", "masked_lm_ids")
 
 
 # What these weights are, to a person.

@@ -108,8 +108,7 @@ def to_batch(
     """
     longest = max(len(line.input_ids) for line in lines)
     shape = (batch_size, min(max_seq_length, -(-longest // multiple) * multiple))
-    names = ("input_ids", "input_mask", "segment_ids")
-    batch = {name: np.zeros(shape, np.int32) for name in names}
+    batch = {name: np.zeros(shape, np.int32) for name in features.INPUTS}
     for row, line in enumerate(lines):
         size = len(line.input_ids)
         batch["input_ids"][row, :size] = line.input_ids
@@ -127,9 +126,8 @@ def to_dataset(
     num_lines: int,
 ) -> tf.data.Dataset:
     """A dataset of what `to_batch` returns, of all lines."""
-    sequences = ("input_ids", "input_mask", "segment_ids")
     rows = ("line_numbers", "is_real_example")
-    shapes = dict.fromkeys(sequences, [batch_size, None])
+    shapes = dict.fromkeys(features.INPUTS, [batch_size, None])
     shapes |= dict.fromkeys(rows, [batch_size])
     signature = {n: tf.TensorSpec(shape, tf.int32) for n, shape in shapes.items()}
     batches = tf.data.Dataset.from_generator(make_batches, output_signature=signature)

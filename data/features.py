@@ -8,6 +8,9 @@ import tqdm
 
 from data import classification, targets
 
+# What every model takes: int32, [batch, seq_length], or [batch, choices, seq_length].
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+
 
 class Tokenizer(Protocol):
     """What featurising needs of a tokenizer."""
@@ -95,8 +98,7 @@ def pad(
     Returns:
         int32 arrays input_ids, input_mask and segment_ids [num_rows, length].
     """
-    names = ("input_ids", "input_mask", "segment_ids")
-    arrays = {name: np.zeros((num_rows, length), np.int32) for name in names}
+    arrays = {name: np.zeros((num_rows, length), np.int32) for name in INPUTS}
     for index, (ids, segments) in enumerate(rows):
         size = len(ids)
         arrays["input_ids"][index, :size] = ids

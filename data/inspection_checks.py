@@ -10,11 +10,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from data import inspection, manifests
+from data import features, inspection, manifests
 
 BUILD_AGAIN = "build the records again"
 _SHOWN = 4  # names of files
-_SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +144,7 @@ def _span(bounds: tuple[float, float]) -> str:
 
 def _sizes(report: Mapping[str, Any], wanted: Wanted) -> Iterator[Check]:
     for flag, names, unit in (
-        ("max_seq_length", _SEQUENCES, "positions"),
+        ("max_seq_length", features.INPUTS, "positions"),
         (
             "max_predictions_per_seq",
             tuple(f"masked_lm_{n}" for n in ("positions", "ids", "weights")),
@@ -203,7 +202,7 @@ def _model(report: Mapping[str, Any], wanted: Wanted) -> Iterator[Check]:
             f"{entries:,}",
             "give the vocabulary of this model, or another --bert_config_file",
         )
-    positions = _range(report, _SEQUENCES, "count")
+    positions = _range(report, features.INPUTS, "count")
     if inspection.CHOICES in report["layouts"]:
         positions = None  # all choices together may have more than the model
     for key, what, bounds in (

@@ -175,10 +175,9 @@ def to_arrays(
     ]
     arrays = features.examples_to_arrays(texts, (), max_seq_length, tokenizer)
     shape = (len(examples), -1, max_seq_length)
-    names = ("input_ids", "input_mask", "segment_ids")
     label_ids = np.array([example.label or 0 for example in examples], np.int32)
     return {
-        **{name: arrays[name].reshape(shape) for name in names},
+        **{name: arrays[name].reshape(shape) for name in features.INPUTS},
         "label_ids": label_ids,
         "is_real_example": np.ones_like(label_ids),
     }

@@ -217,7 +217,7 @@ def files_to_arrays(
     for document in tqdm.tqdm(documents, "tokenizing", unit=" documents", delay=1):
         sentences = [sentence.words for sentence in document]
         windows += document_windows(sentences, max_seq_length, tokenizer)
-    names = ("input_ids", "input_mask", "segment_ids", "label_ids", "label_mask")
+    names = (*features.INPUTS, "label_ids", "label_mask")
     shape = (len(windows), max_seq_length)
     arrays = {name: np.zeros(shape, np.int32) for name in names}
     for row, (ids, places) in enumerate(windows):

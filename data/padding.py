@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
+from data import features
+
 Batch = dict[str, tf.Tensor]
 
 # Batches that are sorted by length together: enough for batches of one length, few
@@ -30,7 +32,7 @@ def trim(batch: Batch, multiple: int = 8, also: Sequence[str] = ()) -> Batch:
     """
     length = tf.reduce_max(tf.reduce_sum(batch["input_mask"], axis=-1))
     length = -(-tf.maximum(length, 1) // multiple) * multiple
-    names = ("input_ids", "input_mask", "segment_ids", *also)
+    names = (*features.INPUTS, *also)
     return batch | {name: batch[name][..., :length] for name in names}
 
 

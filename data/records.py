@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from data import filesystem, record_format
+from data import features, filesystem, record_format
 
-_SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 _ROWS_AT_ONCE = 1024  # large for NumPy, small for the memory
 
 
@@ -95,7 +94,7 @@ def multiple_choice_spec(num_choices: int, max_seq_length: int) -> Spec:
     """Layout of choices among sequences, [B, num_choices, max_seq_length]."""
     # No flag: whether it or the number of choices is another, a length does not tell.
     sequences = Feature(max_seq_length, num_choices=num_choices)
-    return classifier_spec(max_seq_length) | dict.fromkeys(_SEQUENCES, sequences)
+    return classifier_spec(max_seq_length) | dict.fromkeys(features.INPUTS, sequences)
 
 
 def squad_spec(max_seq_length: int, is_training: bool) -> Spec:
@@ -108,7 +107,9 @@ def squad_spec(max_seq_length: int, is_training: bool) -> Spec:
 
 
 def _sequence_spec(max_seq_length: int) -> Spec:
-    return dict.fromkeys(_SEQUENCES, Feature(max_seq_length, flag="max_seq_length"))
+    return dict.fromkeys(
+        features.INPUTS, Feature(max_seq_length, flag="max_seq_length")
+    )
 
 
 def write(path: str, data: Mapping[str, np.ndarray], spec: Spec) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from data import squad, tokenization
+from data import features, squad, tokenization
 
 FIRST_UNIQUE_ID = 1_000_000_000
 
@@ -234,8 +234,7 @@ def to_arrays(windows: Sequence[Window], max_seq_length: int) -> dict[str, np.nd
         unique_ids, start_positions, end_positions, is_impossible [windows].
     """
     shape = (len(windows), max_seq_length)
-    names = ("input_ids", "input_mask", "segment_ids")
-    arrays = {name: np.zeros(shape, np.int32) for name in names}
+    arrays = {name: np.zeros(shape, np.int32) for name in features.INPUTS}
     for row, window in enumerate(windows):
         ids = window.input_ids
         arrays["input_ids"][row, : len(ids)] = ids

@@ -20,10 +20,9 @@ from data import features, filesystem, graph_tokenization, tokenization
 from modeling import attention
 from serving import parity
 
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 # Signatures that take ids, and what they call them: ours, and `ids` as others know it.
 NAMES_OF_IDS = {
-    "ids": INPUTS,
+    "ids": features.INPUTS,
     "model_garden": ("input_word_ids", "input_mask", "input_type_ids"),
     "hugging_face": ("input_ids", "attention_mask", "token_type_ids"),
 }
@@ -87,7 +86,7 @@ class TextServer(Server):
         # No autograph: it has nothing to do in these, and takes its time.
         self.forward = tf.function(
             attention.without_gradients()(self.run),
-            input_signature=[dict(zip(INPUTS, ids, strict=True))],
+            input_signature=[dict(zip(features.INPUTS, ids, strict=True))],
             autograph=False,
         )
         self.ids = tf.function(self._answer, input_signature=ids, autograph=False)
@@ -102,7 +101,7 @@ class TextServer(Server):
 
     def _answer(self, input_ids, input_mask, segment_ids):
         ids = (input_ids, input_mask, segment_ids)
-        return self.answer(dict(zip(INPUTS, ids, strict=True)))
+        return self.answer(dict(zip(features.INPUTS, ids, strict=True)))
 
     def numbers(self, batch):
         """What other formats give for a batch: float32 tensors by name."""
@@ -141,7 +140,7 @@ def texts_signature(*names):
 
 def ids_signature(rank):
     """input_ids, input_mask and segment_ids, int32, of any shape with `rank` axes."""
-    return [tf.TensorSpec([None] * rank, tf.int32, name) for name in INPUTS]
+    return [tf.TensorSpec([None] * rank, tf.int32, name) for name in features.INPUTS]
 
 
 def signatures(server):

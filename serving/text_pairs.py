@@ -89,7 +89,7 @@ class TextPairServer(saved_model.TextServer):
         arrays = features.examples_to_arrays(
             examples, (), self.max_seq_length, self._python_tokenizer
         )
-        return self.run({name: arrays[name] for name in saved_model.INPUTS})
+        return self.run({name: arrays[name] for name in features.INPUTS})
 
 
 def _serialized_examples(texts, others):

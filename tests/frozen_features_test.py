@@ -5,10 +5,9 @@ import pytest
 import tensorflow as tf
 
 import frozen_features
-import inference
 import strategies
 import trainer
-from data import batching, padding
+from data import batching, features, padding
 from modeling import checkpoint, feature_tagger, losses, models, optimization
 from tests import small_models
 from tests.small_models import close
@@ -19,7 +18,7 @@ def windows(config, seed=0, num_windows=37, seq_length=12):
     arrays = small_models.batch(config, seed, num_windows, seq_length)
     labelled = np.random.default_rng(seed).integers(0, 2, (num_windows, seq_length))
     return {
-        **{name: arrays[name] for name in inference.INPUTS},
+        **{name: arrays[name] for name in features.INPUTS},
         "label_ids": np.full_like(arrays["input_mask"], 2),
         "label_mask": (labelled * arrays["input_mask"]).astype(np.int32),
     }
@@ -47,7 +46,7 @@ def test_batches_have_the_vectors_of_the_encoder(choice, weighted_sums):
     batches = batching.InMemoryBatches(numbered, 8, 3, transform, length_buckets=True)
     for batch in batches.starting_at(2).take(6):
         assert batch["vectors"].dtype == tf.float32
-        inputs = {name: batch[name] for name in inference.INPUTS}
+        inputs = {name: batch[name] for name in features.INPUTS}
         states = model(inputs)["encoder_outputs"]
         expected = feature_tagger.select(states, choice, weighted_sums).numpy()
         vectors, real = batch["vectors"].numpy(), batch["input_mask"].numpy() == 1

@@ -46,10 +46,8 @@ def servers(vocab_file):
         return randomized(models.BertForSequenceClassification(config, num_labels), 1)
 
     yield "class", classification.TextClassifier(classifier(3), LABELS, *text)
-    yield (
-        "labels",
-        classification.MultiLabelTextClassifier(classifier(3), LABELS, *text),
-    )
+    multi_label = classification.MultiLabelTextClassifier
+    yield "labels", multi_label(classifier(3), LABELS, *text)
     yield "number", classification.TextRegressor(classifier(1), *text)
     model = randomized(models.BertForQuestionAnswering(config), 2)
     sizes = squad_windows.WindowSizes(LENGTH, 8, 8)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from data import features
 from modeling import checkpoint, models, pooling
 from serving import (
     classification,
@@ -81,8 +82,7 @@ def test_logits_of_transformers(golden, tmp_path, name, runtime):
     arrays = dict(np.load(golden / "hf_tiny" / name / "expected.npz"))
     shape = (2, 2, 20) if name == "multiple_choice" else (4, 20)
     batch = {
-        key: arrays.pop(key).reshape(shape).astype(np.int32)
-        for key in saved_model.INPUTS
+        key: arrays.pop(key).reshape(shape).astype(np.int32) for key in features.INPUTS
     }
     if name.startswith("pretraining"):
         arrays = {"logits": arrays["prediction_logits"]}
@@ -104,7 +104,7 @@ def names_its_axes(path, rank):
     import onnx
 
     graph = onnx.load(path).graph
-    assert [value.name for value in graph.input] == list(saved_model.INPUTS)
+    assert [value.name for value in graph.input] == list(features.INPUTS)
     names = ["batch", "seq_length"] if rank == 2 else ["batch", "choices", "seq_length"]
     for value in graph.input:
         assert [size.dim_param for size in value.type.tensor_type.shape.dim] == names
