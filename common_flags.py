@@ -73,7 +73,7 @@ def define_model():
     )
 
 
-def define_training(train_batch_size=32, learning_rate=5e-5):
+def define_training(learning_rate=5e-5):
     """How to train; the defaults are the original's."""
     flags.DEFINE_string(
         "output_dir",
@@ -84,9 +84,7 @@ def define_training(train_batch_size=32, learning_rate=5e-5):
     )
     flags.DEFINE_bool("do_train", False, "Train.")
     flags.DEFINE_bool("do_eval", False, "Evaluate.")
-    flags.DEFINE_integer(
-        "train_batch_size", train_batch_size, "Examples an update.", lower_bound=1
-    )
+    flags.DEFINE_integer("train_batch_size", 32, "Examples an update.", lower_bound=1)
     flags.DEFINE_integer("eval_batch_size", 8, "Examples a batch in evaluation.", 1)
     flags.DEFINE_float(
         "learning_rate", learning_rate, "Peak rate of Adam with weight decay.", 0.0
@@ -187,9 +185,9 @@ def define_keep_best():
     )
 
 
-def define_fine_tuning(num_train_epochs=3.0):
+def define_fine_tuning():
     """How long to fine-tune and what of the model."""
-    define_epochs(num_train_epochs)
+    define_epochs(num_train_epochs=3.0)
     define_keep_best()
     flags.DEFINE_bool(
         "skip_mismatched_heads",

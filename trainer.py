@@ -25,8 +25,6 @@ from modeling import (
     optimization,
 )
 
-KEEP_CHECKPOINT_MAX = 5  # as in the original
-
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
@@ -58,7 +56,7 @@ class Trainer:
         is_saved: bool, whether a folder has the state of the start, or a later one.
     """
 
-    keep_checkpoint_max = KEEP_CHECKPOINT_MAX
+    keep_checkpoint_max = 0
     is_saved = False
 
     def __init__(
@@ -208,16 +206,12 @@ class Trainer:
         self.is_saved = True
 
     def restore(self, output_dir):
-        """Takes up the latest checkpoint in the folder, if there is one.
+        """Takes up the latest checkpoint in the folder.
 
-        Returns:
-            bool, whether there was one.
         Raises:
             ValueError: the checkpoint is of another model or optimizer.
         """
         prefix = checkpoint_state.latest(output_dir)
-        if prefix is None:
-            return False
         values = checkpoint.read(prefix, with_slots=True)
         for name, variable in self._variables().items():
             if name not in values or values[name].shape != variable.shape:
@@ -233,7 +227,6 @@ class Trainer:
             variable.assign(values.get(name, variable.numpy()))
         self.is_saved = True
         logging.info("resuming from %s at step %d", prefix, self.step)
-        return True
 
     def start(self, output_dir, init_checkpoint, skip_mismatched_heads=False):
         """Resumes from the folder's latest checkpoint, or loads the initial one.

@@ -93,8 +93,8 @@ class GraphCharacters(tf.Module):
         do_lower_case: as of `BasicTokenizer`.
     """
 
-    def __init__(self, do_lower_case: bool, name: str | None = None):
-        super().__init__(name)
+    def __init__(self, do_lower_case: bool):
+        super().__init__()
         self.do_lower_case = do_lower_case
         with tf.device("CPU"):
             page_of_block, pages, replacements = map(

@@ -55,13 +55,8 @@ class GraphTokenizer(tf.Module):
         FileNotFoundError, ValueError: as `tokenization.load_vocab`.
     """
 
-    def __init__(
-        self,
-        vocab_file: str | os.PathLike,
-        do_lower_case: bool = True,
-        name: str | None = None,
-    ):
-        super().__init__(name)
+    def __init__(self, vocab_file: str | os.PathLike, do_lower_case: bool = True):
+        super().__init__()
         vocab = tokenization.load_vocab(vocab_file)
         self.do_lower_case = do_lower_case
         self._cls_id, self._sep_id = vocab["[CLS]"], vocab["[SEP]"]

@@ -16,16 +16,13 @@ from modeling import config as config_lib
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
-def num_parameters(
-    config: config_lib.BertConfig, pretraining: bool = False, num_outputs: int = 0
-) -> int:
+def num_parameters(config: config_lib.BertConfig, pretraining: bool = False) -> int:
     """Trainable weights of the encoder with its pooler, and of the heads.
 
     Args:
         config: of the model.
         pretraining: with the two heads of pre-training (the masked LM's output matrix
             is the word embedding table).
-        num_outputs: of a task head, a linear map of H numbers.
     """
     size, inner = config.hidden_size, config.intermediate_size
     square, norm = size * size + size, 2 * size
@@ -35,7 +32,7 @@ def num_parameters(
     count = rows * size + norm + config.num_hidden_layers * layer + square
     if pretraining:
         count += square + norm + config.vocab_size + 2 * (size + 1)
-    return count + num_outputs * (size + 1)
+    return count
 
 
 def forward_flops(

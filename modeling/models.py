@@ -1,8 +1,8 @@
 """Encoder and heads put together, one class a use. Built as soon as constructed.
 
 Each is called as `model(batch, training=False)` with a dict as the record readers give
-it and returns a dict: all of BertEncoder's outputs and the logits, in float32. What is
-built on something other than BERT's encoder gives its own `make_encoder`, a function of
+it and returns a dict: all of BertEncoder's outputs and the logits, in float32. A task's
+model may stand on something other than BERT's encoder: `make_encoder` is a function of
 the config and the keyword `name`.
 """
 
@@ -26,10 +26,10 @@ class BertModel(keras.Model):
         dict of BertEncoder's outputs.
     """
 
-    def __init__(self, config, name="model", make_encoder=encoder.BertEncoder):
-        super().__init__(name=name)
+    def __init__(self, config):
+        super().__init__(name="model")
         self.config = config
-        self.bert = make_encoder(config, name="bert")
+        self.bert = encoder.BertEncoder(config, name="bert")
         self.build()
 
     def build(self, _=None):
@@ -52,10 +52,10 @@ class BertForPretraining(keras.Model):
         next_sentence_logits, [batch, 2]; index 0 says that B follows A.
     """
 
-    def __init__(self, config, name="pretraining", make_encoder=encoder.BertEncoder):
-        super().__init__(name=name)
+    def __init__(self, config):
+        super().__init__(name="pretraining")
         self.config = config
-        self.bert = make_encoder(config, name="bert")
+        self.bert = encoder.BertEncoder(config, name="bert")
         self.predictions = heads.MaskedLM(config, name="predictions")
         self.seq_relationship = heads.OutputLayer(
             2, config.initializer_range, name="seq_relationship"
@@ -97,14 +97,8 @@ class BertForSequenceClassification(keras.Model):
         dict with logits, [batch, num_labels].
     """
 
-    def __init__(
-        self,
-        config,
-        num_labels,
-        name="classification",
-        make_encoder=encoder.BertEncoder,
-    ):
-        super().__init__(name=name)
+    def __init__(self, config, num_labels, make_encoder=encoder.BertEncoder):
+        super().__init__(name="classification")
         self.config, self.num_labels = config, num_labels
         self.bert = make_encoder(config, name="bert")
         self.dropout = dropout.Dropout(HEAD_DROPOUT_PROB, name="dropout")
@@ -133,10 +127,8 @@ class BertForQuestionAnswering(keras.Model):
         dict with start_logits and end_logits, [batch, seq_length], over all positions.
     """
 
-    def __init__(
-        self, config, name="question_answering", make_encoder=encoder.BertEncoder
-    ):
-        super().__init__(name=name)
+    def __init__(self, config, make_encoder=encoder.BertEncoder):
+        super().__init__(name="question_answering")
         self.config = config
         self.bert = make_encoder(config, name="bert")
         self.squad = heads.OutputLayer(2, name="squad")
@@ -166,14 +158,8 @@ class BertForTokenClassification(keras.Model):
         dict with logits, [batch, seq_length, num_labels].
     """
 
-    def __init__(
-        self,
-        config,
-        num_labels,
-        name="token_classification",
-        make_encoder=encoder.BertEncoder,
-    ):
-        super().__init__(name=name)
+    def __init__(self, config, num_labels, make_encoder=encoder.BertEncoder):
+        super().__init__(name="token_classification")
         self.config, self.num_labels = config, num_labels
         self.bert = make_encoder(config, name="bert")
         self.dropout = dropout.Dropout(HEAD_DROPOUT_PROB, name="dropout")
@@ -206,10 +192,8 @@ class BertForMultipleChoice(keras.Model):
         ...].
     """
 
-    def __init__(
-        self, config, name="multiple_choice", make_encoder=encoder.BertEncoder
-    ):
-        super().__init__(name=name)
+    def __init__(self, config, make_encoder=encoder.BertEncoder):
+        super().__init__(name="multiple_choice")
         self.config = config
         self.bert = make_encoder(config, name="bert")
         self.dropout = dropout.Dropout(HEAD_DROPOUT_PROB, name="dropout")

@@ -13,6 +13,7 @@ from modeling import layers
 
 # Matched anywhere in the checkpoint's name of a weight: these are not decayed.
 NO_DECAY = re.compile("LayerNorm|layer_norm|bias")
+CLIP_NORM = 1.0  # of all gradients together, as in the original
 
 
 def warmup_then_decay(learning_rate, num_train_steps, num_warmup_steps):
@@ -42,8 +43,8 @@ def warmup_then_decay(learning_rate, num_train_steps, num_warmup_steps):
     return schedule
 
 
-def clip_scale(gradients, norm=1.0):
-    """What all gradients are to be multiplied by, for a norm of at most `norm`.
+def clip_scale(gradients):
+    """What all gradients are to be multiplied by, for a norm of at most `CLIP_NORM`.
 
     Args:
         gradients: list of float32 tensors or None. Sparse ones must be made dense
@@ -53,7 +54,7 @@ def clip_scale(gradients, norm=1.0):
         factor is of no use: see `finite` of `AdamWeightDecay.apply`.
     """
     length = tf.linalg.global_norm(gradients)
-    scale = norm / tf.maximum(length, norm)
+    scale = CLIP_NORM / tf.maximum(length, CLIP_NORM)
     return tf.where(tf.math.is_finite(length), scale, float("nan")), length
 
 

@@ -50,7 +50,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_it_was_before(tmp_path):
     batches = Batches({6})
     for _ in range(2):  # and again the same, when it is started again
         trainer = trainer_test.make_trainer()
-        trainer.restore(str(tmp_path))
+        trainer.start(str(tmp_path), None)
         message = "update 6 is not finite .loss nan, .*its records: the rows of 6; "
         with pytest.raises(ValueError, match=message) as error:
             training.train(trainer, batches, plan, str(tmp_path))

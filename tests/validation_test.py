@@ -59,7 +59,7 @@ class Batches:
 def train(folder, scores, patience, steps=20, data="dev", metric="score"):
     """Trains with a checkpoint every 2 updates, which get the scores in turn."""
     trainer = make_trainer()
-    trainer.restore(folder)
+    trainer.start(folder, None)
     asked = []
 
     def evaluate():
@@ -107,7 +107,7 @@ def test_resumed_it_decides_as_if_it_had_not_stopped(tmp_path):
 
     for crash in (2, 6, 8, 10):  # while evaluating the checkpoint of that step
         trainer = make_trainer()
-        trainer.restore(str(folder))
+        trainer.start(str(folder), None)
 
         def evaluate(trainer=trainer, crash=crash):
             if trainer.step == crash:
@@ -134,7 +134,7 @@ def test_a_kill_before_the_last_evaluation_loses_nothing(tmp_path):
     plan = training.Plan(4, save_checkpoints_steps=10, batch_size=4)
     training.train(trainer, Batches(), plan, folder)  # killed before it is asked
     trainer = make_trainer()
-    trainer.restore(folder)
+    trainer.start(folder, None)
     check = validation.Validation(folder, lambda: {"score": 1}, "score", 0, "dev")
     training.train(trainer, Batches(), plan, folder, check)
     assert inference.load_trained(make_trainer().model, folder) == 4
@@ -170,7 +170,7 @@ def test_a_run_with_nothing_to_do_does_not_change_how_the_model_was_trained(tmp_
         settings = {"do_train": True, "max_seq_length": length}
         run_directory.claim(tmp_path, {}, settings)
         trainer = make_trainer()
-        trainer.restore(str(tmp_path))
+        trainer.start(str(tmp_path), None)
         plan = training.Plan(steps, save_checkpoints_steps=2, batch_size=4)
         training.train(trainer, Batches(), plan, str(tmp_path))
         settings = json.loads((tmp_path / "settings.json").read_text())

@@ -59,14 +59,6 @@ def test_parameters_are_those_of_built_models():
     for model, count in (
         (models.BertModel(config), cost.num_parameters(config)),
         (models.BertForPretraining(config), cost.num_parameters(config, True)),
-        (
-            models.BertForSequenceClassification(config, 5),
-            cost.num_parameters(config, num_outputs=5),
-        ),
-        (
-            models.BertForQuestionAnswering(config),
-            cost.num_parameters(config, num_outputs=2),
-        ),
     ):
         assert model.count_params() == count
 
