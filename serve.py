@@ -84,7 +84,11 @@ def define_flags():
         0.001,
     )
     flags.DEFINE_float(
-        "grace_s", 30.0, "Seconds for what was accepted when the server stops.", 0.0
+        "grace_s",
+        30.0,
+        "Seconds for what was accepted when the server stops; who waits longer is "
+        "refused.",
+        0.0,
     )
     flags.DEFINE_float(
         "poll_s", 1.0, "Seconds between two looks for new versions; 0 for none.", 0.0
