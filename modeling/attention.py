@@ -192,6 +192,8 @@ class SelfAttention(keras.layers.Layer):
         query, key, value = project(hidden_states, batch, length)
         attention_probs = probabilities(query, key, bias)
         if training:
+            # It makes them again. Those above are for who asks, such as distillation;
+            # a compiled step leaves out what nobody asks for.
             mask = self.dropout.mask()
             context = _context_in_training(query, key, value, bias, mask)
         else:
