@@ -30,14 +30,15 @@ class Lamb(optimization.AdamWeightDecay):
     def __init__(self, weights, schedule, *, bias_correction=True, **options):
         super().__init__(weights, schedule, bias_correction=bias_correction, **options)
 
-    def _update(self, weight, m, v, gradient, rate, correction, decayed):
-        if not decayed:
-            super()._update(weight, m, v, gradient, rate, correction, decayed)
+    def _update(self, weight, m, v, gradient, step):
+        if step.decay is None:
+            super()._update(weight, m, v, gradient, step)
             return
         # At rate 0 it moves the moments alone, in one pass.
-        self._adam(weight, m, v, gradient, (0.0, 1.0, None))
-        divisor = tf.sqrt(v) + self.epsilon * correction[1]
-        direction = correction[0] * m / divisor + self.weight_decay * weight
+        still = step._replace(rate=0.0, epsilon=1.0, decay=None)
+        super()._update(weight, m, v, gradient, still)
+        direction = step.correction * m / (tf.sqrt(v) + step.epsilon)
+        direction += step.decay * weight
         ratio = tf.math.divide_no_nan(tf.norm(weight), tf.norm(direction))
         ratio = tf.where(ratio > 0, ratio, 1.0)  # 0 where one of the norms is 0
-        weight.assign_sub(rate * ratio * direction)
+        weight.assign_sub(step.rate * ratio * direction)

@@ -53,8 +53,9 @@ def one_loop(function):
     TensorFlow's operations would make one each, through the memory.
 
     Args:
-        function: of tensors, giving tensors; each element of these depends on the
-            elements in the same place, or on rows or columns that are broadcast.
+        function: of tensors, giving tensors, or of handles of variables, which it
+            assigns to; each element of these depends on the elements in the same place,
+            or on rows or columns that are broadcast.
     """
     compiled = tf.function(function, autograph=False, jit_compile=True)
 

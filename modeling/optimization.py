@@ -5,6 +5,7 @@ bias correction, as in the original; its warm-up hides that.
 """
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -82,6 +83,24 @@ def layer_rates(names, decay, num_layers):
         return num_layers + 1 if name.startswith("bert/embeddings/") else 0
 
     return {name: decay ** depth(name) for name in names}
+
+
+class Step(NamedTuple):
+    """The numbers of an update of one weight; scalars.
+
+    Attributes:
+        scale: what the gradient is to be multiplied by.
+        rate: learning rate.
+        correction: what m is to be multiplied by.
+        epsilon: what is added to the root of v.
+        decay: float, weight decay; None for those of `NO_DECAY`.
+    """
+
+    scale: tf.Tensor
+    rate: tf.Tensor
+    correction: tf.Tensor
+    epsilon: tf.Tensor
+    decay: float | None
 
 
 class AdamWeightDecay(tf.Module):
@@ -165,16 +184,16 @@ class AdamWeightDecay(tf.Module):
 
     def _apply(self, strategy, gradients, finite, scale):
         rate = self.schedule(self.step)
-        correction = self._correction()
+        correction, epsilon = self._corrected()
 
         def update_all():
             columns = self.names, self.factors, self.weights, self.m, self.v, gradients
             for name, factor, weight, m, v, gradient in zip(*columns, strict=True):
                 if gradient is None:
                     continue
-                decayed = not NO_DECAY.search(name)
-                scaled = (gradient, scale)
-                arguments = (m, v, scaled, rate * factor, correction, decayed)
+                decay = None if NO_DECAY.search(name) else self.weight_decay
+                step = Step(scale, rate * factor, correction, epsilon, decay)
+                arguments = (m, v, gradient, step)
                 strategy.extended.update(weight, self._update, args=arguments)
 
         if finite is None:
@@ -187,63 +206,47 @@ class AdamWeightDecay(tf.Module):
         strategy.extended.update(self.step, lambda step: step.assign_add(1))
         return rate
 
-    def _correction(self):
-        """Factors of the rate and of epsilon that `_adam` needs."""
+    def _corrected(self):
+        """`correction` and `epsilon` of a Step."""
         first, second = self.betas
         # It takes 1 - beta_2 in float32, which is off by 1.3e-5; the v it keeps is as
         # much too small, which these factors make good.
         size = float(1 - np.float32(second)) / (1 - second)
         if not self.bias_correction:
-            return tf.constant(size**0.5), tf.constant(size**0.5)
+            return tf.constant(size**0.5), self.epsilon * tf.constant(size**0.5)
         time = tf.cast(self.step.read_value() + 1, tf.float64)
         root = tf.sqrt(size * (1 - second**time))
-        return tf.cast(root / (1 - first**time), tf.float32), tf.cast(root, tf.float32)
+        correction = tf.cast(root / (1 - first**time), tf.float32)
+        return correction, self.epsilon * tf.cast(root, tf.float32)
 
-    def _update(self, weight, m, v, gradient, rate, correction, decayed):
-        """Moves a weight and its moments.
-
-        Args:
-            gradient: the tensor, and a scalar to multiply it by.
-            rate: learning rate of this weight.
-            correction: from `_correction`.
-            decayed: False for those of NO_DECAY.
-        """
-        decay = rate * self.weight_decay if decayed and self.weight_decay else None
-        epsilon = self.epsilon * correction[1]
-        self._adam(weight, m, v, gradient, (rate * correction[0], epsilon, decay))
-
-    def _adam(self, weight, m, v, gradient, scalars):
-        """Moves them as Adam does that corrects nothing.
-
-        Args:
-            scalars: learning rate, epsilon, and the share of the weight to take off;
-                None for nothing.
-        """
+    def _update(self, weight, m, v, gradient, step):
+        """Moves a weight and its moments by a Step; here as Adam does."""
         move = _adam_in_one_loop if layers.makes_loops() else _adam_by_kernel
-        move([x.handle for x in (weight, m, v)], *gradient, scalars, self.betas)
+        handles = [x.handle for x in (weight, m, v)]
+        rate = step.rate * step.correction
+        decay = step.rate * step.decay if step.decay else None
+        move(handles, gradient, step.scale, rate, step.epsilon, decay, self.betas)
 
 
 @layers.one_loop
-def _adam_in_one_loop(handles, gradient, scale, scalars, betas):
+def _adam_in_one_loop(handles, gradient, scale, rate, epsilon, decay, betas):
     """Moves a weight, m and v, given by their handles, in one pass over the memory."""
     # As handles, for tf.function takes variables of replicas for one another.
     weight, m, v = (
         tf.raw_ops.ReadVariableOp(resource=h, dtype="float32") for h in handles
     )
-    rate, epsilon, decay = scalars
     gradient *= scale
     m = betas[0] * m + (1 - betas[0]) * gradient
-    # As imprecise as the kernel's below, which `_correction` is for.
+    # As imprecise as the kernel's below, which `_corrected` is for.
     v += (1 - np.float32(betas[1])) * (tf.square(gradient) - v)
-    step = rate * m / (tf.sqrt(v) + epsilon)
-    weight -= step if decay is None else step + decay * weight
+    change = rate * m / (tf.sqrt(v) + epsilon)
+    weight -= change if decay is None else change + decay * weight
     for handle, value in zip(handles, (weight, m, v), strict=True):
         tf.raw_ops.AssignVariableOp(resource=handle, value=value)
 
 
-def _adam_by_kernel(handles, gradient, scale, scalars, betas):
+def _adam_by_kernel(handles, gradient, scale, rate, epsilon, decay, betas):
     """The same on GPUs and TPUs, where Adam itself is one pass over the memory."""
-    rate, epsilon, decay = scalars
     if decay is not None:
         weight = tf.raw_ops.ReadVariableOp(resource=handles[0], dtype="float32")
         tf.raw_ops.AssignSubVariableOp(resource=handles[0], value=decay * weight)
