@@ -53,7 +53,9 @@ class MaskedLM(keras.layers.Layer):
     def call(self, hidden_states, word_embeddings, training=False):
         *outer, size = layers.dims(hidden_states)
         x = tf.reshape(hidden_states, [-1, size])
-        activation = layers.activation(self.hidden_act, training)
+        # In half precision the gradient of the form for inference is imprecise.
+        is_imprecise = training and x.dtype.size < 4
+        activation = layers.activation(self.hidden_act, is_imprecise)
         x = self.transform(x, training=training, function=activation)
         x = self.layer_norm(x, training=training)
         table = tf.cast(tf.convert_to_tensor(word_embeddings), x.dtype)
