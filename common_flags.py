@@ -18,7 +18,9 @@ def _startup_notices_hidden():
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:  # somebody wants to see them
         yield
         return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+    # Errors that matter are exceptions. What TensorFlow logs as such is noise, such as
+    # that oneDNN does not swap axes of integers.
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)

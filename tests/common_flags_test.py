@@ -17,8 +17,21 @@ def define_flags():
     common_flags.define_devices()
     flags.DEFINE_string("raises", "", "What to raise.")
 
+def swap_axes():
+    """As models do in inference, which TensorFlow has a remark about."""
+    import tensorflow as tf
+    from modeling import attention
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 2, 4])])
+    def swap(x):
+        with attention.without_gradients():
+            return attention._swap(x)
+
+    swap(tf.zeros([3, 5, 2, 4]))
+
 def main():
     logging.info("here %d", 1)
+    swap_axes()
     values = common_flags.values()
     assert {"output_dir", "raises", "learning_rate", "use_tpu"} <= set(values)
     assert "verbosity" not in values
