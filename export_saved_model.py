@@ -1,4 +1,4 @@
-"""Exports a model as a SavedModel that takes raw text.
+r"""Exports a model as a SavedModel that takes raw text.
 
     python export_saved_model.py --model_dir=mrpc --export_dir=exports/mrpc
 

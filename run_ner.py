@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to tag words, such as named entities (Devlin et al. 2018, 5.3).
+r"""Fine-tunes BERT to tag words, such as named entities (Devlin et al. 2018, 5.3).
 
     python run_ner.py --train_file=train.txt --dev_file=dev.txt --test_file=test.txt \
         --init_checkpoint=bert-base-cased/bert_model.ckpt \

@@ -1,4 +1,4 @@
-"""Tags words by the vectors of a frozen BERT (Devlin et al. 2018, v1 5.4, v2 5.3).
+r"""Tags words by the vectors of a frozen BERT (Devlin et al. 2018, v1 5.4, v2 5.3).
 
     python run_ner_feature_based.py --train_file=train.txt --dev_file=dev.txt \\
         --init_checkpoint=bert-base-cased/bert_model.ckpt --do_lower_case=False \\

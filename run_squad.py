@@ -1,4 +1,4 @@
-"""Fine-tunes BERT to answer questions from a text (Devlin et al. 2018, 4.2 and 4.3).
+r"""Fine-tunes BERT to answer questions from a text (Devlin et al. 2018, 4.2 and 4.3).
 
     python run_squad.py --train_file=train-v1.1.json --predict_file=dev-v1.1.json \
         --vocab_file=bert/vocab.txt --bert_config_file=bert/bert_config.json \

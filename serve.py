@@ -1,4 +1,4 @@
-"""Serves SavedModels over TensorFlow Serving's REST API and gRPC.
+r"""Serves SavedModels over TensorFlow Serving's REST API and gRPC.
 
     pip install -r requirements-serving.txt
     python serve.py --model=mrpc=exports/mrpc

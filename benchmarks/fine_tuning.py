@@ -1,4 +1,4 @@
-"""Fine-tunes a real model on every task, with several seeds, and draws the table.
+r"""Fine-tunes a real model on every task, with several seeds, and draws the table.
 
     python -m benchmarks.fine_tuning --data_dir=DATA --init_checkpoint=MINILM \
         --output_dir=fine_tuning

@@ -1,4 +1,4 @@
-"""A training step beside keras-hub's, the Model Garden's, transformers' and products.
+r"""A training step beside keras-hub's, the Model Garden's, transformers' and products.
 
     python -m benchmarks.training_step --output_dir=steps \
         --python=transformers=TORCH/bin/python --python=keras-hub=PEERS/bin/python \

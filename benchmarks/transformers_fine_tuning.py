@@ -1,4 +1,4 @@
-"""The fine-tuning of two tasks with PyTorch and transformers, beside ours.
+r"""The fine-tuning of two tasks with PyTorch and transformers, beside ours.
 
     python -m benchmarks.fine_tuning --data_dir=DATA --init_checkpoint=MINILM \
         --output_dir=fine_tuning --tasks=sst-2,wikigold

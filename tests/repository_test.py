@@ -210,3 +210,15 @@ def test_commands_shown_name_scripts_and_flags_that_exist(document):
         and flag.removeprefix("no") not in defined_flags(script)
     }
     assert unknown == set()
+
+
+@pytest.mark.parametrize("folder", [".", "benchmarks"])
+def test_commands_in_the_help_of_scripts_can_be_pasted(folder):
+    for path in sorted((ROOT / folder).glob("*.py")):
+        node = ast.parse(path.read_text("utf-8")).body[0]
+        shown = ast.get_docstring(ast.Module([node], []), clean=False) or ""
+        for command in re.findall(r"^    python .*(?:\n {8}.*)*", shown, re.M):
+            # Each line goes on in the next: no backslash was eaten by Python.
+            assert re.fullmatch(r"(?:.*\\\n)*.*", command), f"{path}: make it raw"
+            parts = re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "", command)
+            assert not re.search(r"[*?]", parts), f"{path}: quote the pattern"
