@@ -18,7 +18,7 @@ def define_flags():
     flags.DEFINE_string("raises", "", "What to raise.")
 
 def swap_axes():
-    """As models do in inference, which TensorFlow has a remark about."""
+    # As models do in inference, which TensorFlow has a remark about.
     import tensorflow as tf
     from modeling import attention
 
