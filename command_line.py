@@ -8,6 +8,8 @@ import gc
 import math
 import os
 import re
+import select
+import signal
 import sys
 
 from absl import app, flags, logging
@@ -18,7 +20,7 @@ def run(main, define_flags, takes_rest=False):
 
     An unknown flag is refused with the nearest name. An error that a person can mend
     becomes one line on stderr and exit status 1; `--verbosity=1` shows where it came
-    from.
+    from. Where nobody reads stdout any more (`| head`), it ends as programs do then.
 
     Args:
         main: function of no arguments, or of one, see `takes_rest`.
@@ -45,8 +47,9 @@ def run(main, define_flags, takes_rest=False):
             # end (0.02 s) or in forks, which would copy what they search.
             gc.freeze()
             main(rest) if takes_rest else main()
+            sys.stdout.flush()
         except Exception as error:
-            if logging.level_debug() or not is_users(error):
+            if logging.level_debug() or _is_unread(error) or not is_users(error):
                 raise
             print(f"{script}: error: {sentence(error)}", file=sys.stderr)
             sys.exit(1)
@@ -60,8 +63,27 @@ def run(main, define_flags, takes_rest=False):
         except flags.Error as error:
             print(f"{script}: error: {_about_flags(error)}", file=sys.stderr)
             sys.exit(1)
+        finally:
+            sys.stdout.flush()  # --help
 
-    app.run(guarded, flags_parser=parse)
+    try:
+        app.run(guarded, flags_parser=parse)
+    except BrokenPipeError as error:
+        if not _is_unread(error):
+            raise
+        # Python would flush stdout once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+
+
+def _is_unread(error):
+    """Whether it says that nobody reads stdout any more."""
+    if not isinstance(error, BrokenPipeError):
+        return False
+    # It may also be of another pipe, such as that of a process of ours.
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return bool(poll.poll(0))
 
 
 def _about_flags(error):

@@ -90,3 +90,39 @@ def test_a_wrong_flag_is_one_line():
 def test_numbers_that_are_too_large_are_a_persons(error):
     assert command_line.is_users(error)
     assert "give smaller" in command_line.sentence(error)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"help": True},
+        {
+            "mode": "audit",
+            "input_file": scripts.ROOT / "sample_data/corpus.txt",
+            "vocab_file": scripts.ROOT / "sample_data/vocab.txt",
+        },
+    ],
+)
+def test_output_that_nobody_reads_is_no_error(flags):
+    command = scripts.command("build_vocab.py", **flags)
+    reader, writer = os.pipe()
+    os.close(reader)  # as `| head` does when it has seen enough
+    result = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert result.returncode == 141
+    assert not re.search("error|Traceback|ignored", result.stderr, re.I)
+
+
+def test_output_that_cannot_be_written_is_an_error():
+    command = scripts.command(
+        "inspect_records.py",
+        input_file=scripts.ROOT / "tests/golden/tiny_tf1_runs/pretraining/*.tfrecord",
+    )
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert result.returncode == 1
+    assert "No space left on device" in result.stderr
