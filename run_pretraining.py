@@ -1,8 +1,8 @@
 r"""Pre-trains BERT on masked LM and next sentence prediction (Devlin et al. 2018, 3.1).
 
-    python run_pretraining.py --input_file='records/*.tfrecord' --output_dir=pretrained \
-        --bert_config_file=bert_config.json --do_train --do_eval \
-        --num_train_steps=100000 --num_warmup_steps=10000
+    python run_pretraining.py --input_file='records/*.tfrecord' \
+        --output_dir=pretrained --bert_config_file=bert_config.json --do_train \
+        --do_eval --num_train_steps=100000 --num_warmup_steps=10000
 
 With "visibility": "left_to_right" and "pooled_position": "last" in the config, the same
 records train the left-to-right model of section 5.1: every position predicts the next
