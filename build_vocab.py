@@ -200,14 +200,12 @@ def extend(
     vocab = tokenization.load_vocab(vocab_file)
     words = vocabulary_extension.choose_words(counts, vocab, num_words, min_frequency)
     lines = vocabulary_extension.extend(vocab_file, words, fill_unused)
-    before = audit(vocab, counts)
-    after = audit([line.strip() for line in lines], counts)
-    for name, title in (
-        ("pieces_per_word", "pieces per word"),
-        ("whole_word_share", "whole words"),
-        ("unknown_word_share", "unknown words"),
-    ):
-        print(f"{title:<20} {before[name]:.4f} before, {after[name]:.4f} after")
+    before, after = (
+        vocabulary_audit.figures(audit(entries, counts))
+        for entries in (vocab, [line.strip() for line in lines])
+    )
+    for title, text in before.items():
+        print(f"{title:<20} {text} before, {after[title]} after")
     shown = ", ".join(words[:_EXAMPLES_ON_SCREEN])
     print(f"{'added':<20} {len(words):,} words: {shown}")
     return lines

@@ -120,14 +120,22 @@ def _name(char: str) -> str:
     return f"U+{ord(char):04X} {unicodedata.name(char, '')}".rstrip()
 
 
+def figures(report: Mapping[str, Any]) -> dict[str, str]:
+    """How well the vocabulary fits: title to text."""
+    return {
+        "pieces per word": f"{report['pieces_per_word']:.3f}",
+        "whole words": f"{100 * report['whole_word_share']:.2f} %",
+        "unknown words": f"{100 * report['unknown_word_share']:.3f} %",
+    }
+
+
 def table(report: Mapping[str, Any]) -> str:
     """A report as text for the screen."""
+    fit = [f"{title:<20} {text}" for title, text in figures(report).items()]
     lines = [
         f"words                {report['words']:,}",
-        f"pieces per word      {report['pieces_per_word']:.3f}",
-        f"whole words          {100 * report['whole_word_share']:.2f} %",
-        f"unknown words        {100 * report['unknown_word_share']:.3f} %, "
-        f"{report['unknown_words']:,}",
+        *fit[:-1],
+        f"{fit[-1]}, {report['unknown_words']:,}",
         f"unknown characters   {100 * report['unknown_character_share']:.3f} %, "
         f"{report['unknown_characters']:,}",
         f"entries that occur   {report['entries_used']:,} of {report['entries']:,}",

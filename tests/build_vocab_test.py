@@ -155,7 +155,8 @@ def test_words_are_added(domain):
     assert domain["output_file"].read_text("utf-8").split("\n")[:-1] == added
     tokenizer = tokenization.FullTokenizer(domain["output_file"])
     assert tokenizer.tokenize("Methylphenidate") == ["methylphenidate"]
-    assert re.search(r"pieces per word +[\d.]+ before, 1\.\d+ after", shown)
+    assert re.search(r"pieces per word +[\d.]+ before, 1\.000 after", shown)
+    assert re.search(r"whole words +63\.64 % before, 100\.00 % after", shown)
     assert "2 words: methylphenidate, zoledronic" in shown
 
 
