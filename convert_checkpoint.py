@@ -105,7 +105,10 @@ def notes(config, vocab_file: str | None, target: str) -> list[str]:
             "give other results"
         )
     if not vocab_file:
-        found.append("there is no vocab.txt beside the input; none was written")
+        found.append(
+            "there is no vocab.txt beside the input; none was written; give "
+            "--vocab_file"
+        )
     return [f"note: {note}" for note in found]
 
 

@@ -40,8 +40,8 @@ def load_vocab(vocab_file: str | os.PathLike) -> dict[str, int]:
     """
     if not os.path.exists(vocab_file):
         raise FileNotFoundError(
-            f"vocabulary {vocab_file} does not exist; pass the vocab.txt that came "
-            "with the model"
+            f"vocabulary {vocab_file} does not exist; name a file that does: that of "
+            "a released model came with it, build_vocab.py makes others"
         )
     with open(vocab_file, "rb") as file:
         lines = _decode_vocab(file.read(), vocab_file).split("\n")

@@ -90,7 +90,7 @@ def test_notes_about_what_the_original_does_not_know(golden, tmp_path):
     folder = golden / "hf_tiny"
     report = convert(folder / "pretraining_gelu", tmp_path / "a", "tf1")
     assert "note: the model uses the exact GELU; bert_config.json says gelu_e" in report
-    assert "note: there is no vocab.txt beside the input" in report
+    assert "beside the input; none was written; give --vocab_file" in report
     values = huggingface_config.read_json(tmp_path / "a" / "bert_config.json")
     assert values["hidden_act"] == "gelu_exact"
     report = convert(folder / "pretraining_relu", tmp_path / "b", "tf1")
