@@ -157,11 +157,12 @@ def main() -> None:
         )
     wrong = [check for check in checks if not check.fits]
     if wrong:
-        first = wrong[0]
+        first, *others = wrong
+        more = "; what to change for others stands above, after NO" if others else ""
         raise ValueError(
             f"{len(wrong)} of {len(checks)} checks failed ("
             f"{', '.join(check.name for check in wrong)}); {first.name}: expected "
-            f"{first.expected}, came {first.came}; {first.change}"
+            f"{first.expected}, came {first.came}; {first.change}{more}"
         )
 
 

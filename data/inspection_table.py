@@ -87,10 +87,12 @@ def _statistics(found: Mapping[str, Any], names: Names) -> Iterator[str]:
         f"{predictions['mean']:.2f} a record, {predictions['min']} to "
         f"{predictions['max']}; {_percent(predictions['share'])} of the tokens",
     )
-    yield _row(
+    yield from _wrapped(
         "budget",
-        f"used up by {_percent(predictions['on_budget_share'])} of the records, cut by "
-        f"max_predictions_per_seq in {_percent(predictions['cut_budget_share'])}",
+        "masked_lm_prob of a record's tokens, 1 at least, max_predictions_per_seq at "
+        f"most: {_percent(predictions['on_budget_share'])} of the records have exactly "
+        f"so many predictions, {_percent(predictions['cut_budget_share'])} would have "
+        "more without that limit",
     )
     shares = found["masking"]
     yield _row(

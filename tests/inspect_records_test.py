@@ -106,6 +106,7 @@ def test_files_that_do_not_fit(flags, tmp_path, golden):
     assert last.startswith("inspect_records: error: ")
     assert "max_seq_length: expected 128 positions" in last
     assert "pass --max_seq_length=64, or build the records again with 128" in last
+    assert last.endswith("for others stands above, after NO")
     shown = " ".join(result.stdout.split())
     assert "NO max_seq_length expected 128 positions" in shown
     assert "came no entry (id 101, " in shown
