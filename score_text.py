@@ -95,10 +95,12 @@ def main():
         predictor.on_answers = progress.update
         extraction.write_json_lines(FLAGS.output_file, answers(ask, predictor, sums))
     if FLAGS.task == "perplexity":
+        kind = "" if predictor.is_left_to_right else "pseudo_"
         logging.info(
-            "all lines: %d tokens, sum of log-probabilities %.4f, perplexity %.4f",
+            "all lines: %d tokens, sum of log-probabilities %.4f, %sperplexity %.4f",
             total,
             sums["log_probabilities"],
+            kind,
             language_model.perplexity(sums["log_probabilities"], total) or math.nan,
         )
     logging.info("wrote %s", FLAGS.output_file)

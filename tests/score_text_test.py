@@ -74,7 +74,7 @@ def test_perplexities_of_lines_and_of_all(flags, expected):
     total = sum(sum(row["within_words"]) for row in rows[:-1])
     count = sum(len(row["tokens"]) for row in rows[:-1])
     numbers = re.search(
-        r"all lines: (\d+) .* (-[\d.]+), perplexity ([\d.]+)$", shown, re.M
+        r"all lines: (\d+) .* (-[\d.]+), pseudo_perplexity ([\d.]+)$", shown, re.M
     )
     assert int(numbers[1]) == count
     assert float(numbers[2]) == pytest.approx(total, abs=1e-3)
