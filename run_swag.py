@@ -11,8 +11,8 @@ between two warrants of an argument (Habernal et al. 2018), with --max_seq_lengt
 task, with any number of choices.
 
 Writes to --output_dir: checkpoints (model.ckpt-STEP, in the original's format), records
-(train.tf_record, ...), eval_results.txt and predictions.tsv (id, label, probability of
-every choice).
+(train.tf_record, ...); with --do_eval eval_results.txt, and with --do_predict
+predictions.tsv (id, label, probability of every choice).
 """
 
 import os
