@@ -24,7 +24,6 @@ RESULTS_FILE = "formats.json"
 # user's data can say whether that matters. What is beyond this is broken, not coarse.
 COARSE_LIMIT = 0.25
 
-_HEADS = ("bytes", "difference", "of largest", "agreement")
 _PACKAGES = ("onnx", "onnxruntime", "tf2onnx")
 
 
@@ -117,6 +116,7 @@ def write(server, version, names, head, tolerance):
             of those with a runtime, as what follows.
         agreement: float, share of the rows of logits whose largest is the same, which
             those with one column do not have; of vectors their least cosine.
+        compared: str, of how many of them.
     Raises:
         ValueError: one differs from the model by more than is allowed.
         OSError: one could not be written.
@@ -140,7 +140,8 @@ def write(server, version, names, head, tolerance):
         path = path.relative_to(version).as_posix()
         results[name] = {"path": path, "bytes": size, **measured}
     filesystem.write_json(str(folder / RESULTS_FILE), results)
-    logging.info("other formats, of ids:\n%s", table(results))
+    lines = "\n".join(describe(results).values())
+    logging.info("other formats, of ids, compared on random ids and texts:\n%s", lines)
     return results
 
 
@@ -167,7 +168,7 @@ def measure(server, other):
             f"{measured['share_of_largest']:.3g} of the largest logit, at most "
             f"{COARSE_LIMIT:g} is allowed; export it in float32"
         )
-    return _in_words(_cells(measured))
+    return _in_words(measured)
 
 
 def compare(run, samples):
@@ -177,7 +178,8 @@ def compare(run, samples):
         run: function of a dict of arrays, giving another.
         samples: list of (batch, what the model gives for it), dicts of tensors.
     Returns:
-        dict with largest_difference, share_of_largest and agreement, see `write`.
+        dict with largest_difference, share_of_largest, agreement and compared, see
+        `write`.
     """
     differences, errors, sizes, agreements = [], [], [], []
     for batch, outputs in samples:
@@ -197,8 +199,10 @@ def compare(run, samples):
     }
     agreements = np.concatenate(agreements, axis=None)
     if agreements.size:
-        summary = np.min if "vectors" in outputs else np.mean
-        measured["agreement"] = float(summary(agreements))
+        of_vectors = "vectors" in outputs
+        measured["agreement"] = float((np.min if of_vectors else np.mean)(agreements))
+        kind = "vectors" if of_vectors else "rows of logits"
+        measured["compared"] = f"{agreements.size:,} {kind}"
     return measured
 
 
@@ -250,35 +254,21 @@ def _write_weights(server, folder, head):
     return {"largest_difference": 0.0}
 
 
-def table(results):
-    """The results of `write` as lines of text."""
-    lines = [f"{'':<34}" + "".join(f"{head:>14}" for head in _HEADS)]
-    for result in results.values():
-        cells = "".join(f"{cell:>14}" for cell in _cells(result))
-        lines.append(f"{result['path']:<34}{cells}")
-    return "\n".join(lines)
-
-
 def describe(results):
-    """The results of `write` for a model card: dict of name → str."""
-    texts = {}
-    for name, result in results.items():
-        texts[name] = f"{result['path']}, {_in_words(_cells(result))}"
-    return texts
+    """The results of `write` in words: dict of name → str."""
+    return {
+        name: f"{result['path']}, {result['bytes']:,} bytes, {_in_words(result)}"
+        for name, result in results.items()
+    }
 
 
-def _in_words(cells):
-    parts = zip(_HEADS, cells, strict=True)
-    return ", ".join(f"{head} {cell}" for head, cell in parts if cell)
-
-
-def _cells(result):
-    """What stands under _HEADS; "" for what there is not."""
-    return (
-        f"{result['bytes']:,}" if "bytes" in result else "",
-        f"{result['largest_difference']:.2g}",
-        *(
-            f"{result[key]:.2%}" if key in result else ""
-            for key in ("share_of_largest", "agreement")
-        ),
-    )
+def _in_words(measured):
+    """What `compare` gives."""
+    text = f"largest difference {measured['largest_difference']:.2g}"
+    if "share_of_largest" in measured:
+        text += f", {measured['share_of_largest']:.2%} of the largest value"
+    if "agreement" in measured:
+        of_vectors = measured["compared"].endswith("vectors")
+        what = "least cosine" if of_vectors else "the same value is largest in"
+        text += f", {what} {measured['agreement']:.2%} of {measured['compared']}"
+    return text

@@ -99,4 +99,5 @@ def test_less_precision_is_compared_with_more(tmp_path):
     # Another answer whose score is as good is no difference.
     path = exporting.write(exact, out, {}, narrow=Narrow([0.01, float("inf")], -0.1))
     card = pathlib.Path(path, "model_card.md").read_text("utf-8")
-    assert "| difference 0.1, of largest 10.00%, agreement 100.00% |" in card
+    words = "largest difference 0.1, 10.00% of the largest value, the same value is "
+    assert f"| {words}largest in 100.00% of 1 rows of logits |" in card

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -45,6 +46,7 @@ def test_what_is_measured():
         "largest_difference": 0.5,
         "share_of_largest": pytest.approx(0.5 / 20),
         "agreement": 0.5,
+        "compared": "2 rows of logits",
     }
     answer[1, 1] = 0.25  # 0.02 is relative to 20
     measured = formats.compare(lambda _: {"logits": answer}, sample(values))
@@ -62,6 +64,7 @@ def test_what_is_measured():
     ]
     measured = formats.compare(lambda _: {"vectors": np.array([[8, 6.0]])}, vectors)
     assert measured["agreement"] == pytest.approx(48 / 50)
+    assert measured["compared"] == "1 vectors"
 
 
 @pytest.fixture
@@ -150,7 +153,9 @@ def test_weights_of_a_run_without_the_optimizers(golden, tmp_path):
     sizes = [p.stat().st_size for p in (folder / "weights").iterdir()]
     assert results["weights"]["bytes"] == sum(sizes) < 110_000  # with slots 3 times it
     card = (folder.parent / "model_card.md").read_text()
-    assert "| weights | formats/weights, bytes " in card
+    assert re.search(
+        r"\| weights \| formats/weights, \d+,\d+ bytes, largest difference 0 \|", card
+    )
 
 
 @pytest.mark.slow
@@ -172,11 +177,12 @@ def test_all_formats_of_a_head(golden, tmp_path, head):
         path = tmp_path / "e/1" / result["path"]
         files = list(path.iterdir()) if path.is_dir() else [path]
         assert result["bytes"] == sum(file.stat().st_size for file in files)
-        assert f"{result['path']} " in shown
+        assert f"{result['path']}, {result['bytes']:,} bytes, largest diff" in shown
         limit = 0.2 if "int8" in name else 1e-5
         assert 0 <= result["largest_difference"] < limit
         if name in formats.RUNTIMES:
             assert result["agreement"] > (0.9 if "int8" in name else 0.99999)
+            assert f"{result['agreement']:.2%} of {result['compared']}" in shown
     assert len(os.listdir(folder)) == 7
     # Nothing that no answer depends on, which may be random.
     names = checkpoint.read(folder / "weights").keys()
