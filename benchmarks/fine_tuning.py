@@ -26,8 +26,9 @@ import subprocess
 import sys
 import time
 
-from absl import app, flags
+from absl import flags
 
+import command_line
 from benchmarks import tables
 from experiments import preparation
 
@@ -197,7 +198,7 @@ def check(name: str, seed: str, folder: pathlib.Path) -> None:
     pattern = r"\S+".join(map(re.escape, re.split(r"\{\w+\}", command)))
     there = typed.read_text("utf-8").strip()
     if not re.fullmatch(pattern, there):
-        raise SystemExit(
+        raise ValueError(
             f"{folder} holds a run of another command ({there}); delete it, or give "
             "another --output_dir"
         )
@@ -249,9 +250,11 @@ def row(name: str, seeds: list[str], output_dir: pathlib.Path) -> dict:
     }
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     data = pathlib.Path(FLAGS.data_dir).resolve()
     output = pathlib.Path(FLAGS.output_dir).resolve()
+    if not data.is_dir():
+        raise ValueError(f"--data_dir={data} is no folder; --help says what it holds")
     for name, seed in itertools.product(FLAGS.tasks, FLAGS.seeds):
         check(name, seed, output / name / seed)
     prepared = output / "prepared"
@@ -273,5 +276,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    command_line.run(main, define_flags)

@@ -21,8 +21,10 @@ import subprocess
 import sys
 import time
 
+import common_flags
+
 import numpy as np
-from absl import app, flags
+from absl import flags
 
 from benchmarks import ngrams
 from data import batching, records
@@ -212,7 +214,7 @@ def draw(results: dict, path: pathlib.Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     output = pathlib.Path(FLAGS.output_dir).resolve()
     output.mkdir(parents=True, exist_ok=True)
     novels = make_records(output)
@@ -245,5 +247,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    common_flags.run(main, define_flags)

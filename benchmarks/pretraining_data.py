@@ -17,7 +17,9 @@ import sys
 import tempfile
 import time
 
-from absl import app, flags
+import common_flags
+
+from absl import flags
 
 from benchmarks import plain_pretraining, plain_tokenizer
 from data import sentences, text_files, tokenization
@@ -90,7 +92,7 @@ def plain() -> tuple[float, float]:
     )
 
 
-def main(_) -> None:
+def main() -> None:
     ways = {f"create_pretraining_data.py, {n} processes": n for n in FLAGS.num_workers}
     times = {"plain Python, one process": [plain()]}  # slow and steady: once
     times |= {name: [] for name in ways}
@@ -108,5 +110,4 @@ def main(_) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    common_flags.run(main, define_flags)

@@ -18,12 +18,14 @@ import statistics
 import time
 from collections.abc import Callable
 
+import common_flags
+
 import keras
 import numpy as np
 import onnxruntime
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the ops of text signatures
-from absl import app, flags
+from absl import flags
 
 import inference
 from modeling import config as config_lib
@@ -153,7 +155,7 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
     folder = pathlib.Path(FLAGS.output_dir)
     calls = make_calls(FLAGS.size, folder)
     batch = make_batch(2, 16)
@@ -167,5 +169,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    common_flags.run(main, define_flags)

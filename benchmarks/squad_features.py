@@ -12,8 +12,9 @@ import statistics
 import time
 from collections.abc import Callable
 
-from absl import app, flags
+from absl import flags
 
+import command_line
 from data import squad, squad_windows, tokenization
 
 FLAGS = flags.FLAGS
@@ -82,7 +83,7 @@ def seconds(
     return time.process_time() - start
 
 
-def main(_) -> None:
+def main() -> None:
     tokenizer = tokenization.FullTokenizer(FLAGS.vocab_file)
     text = pathlib.Path(FLAGS.input_file).read_text("utf-8").encode()
     print("| text | windows | ours, ms | plain, ms | times faster |")
@@ -108,5 +109,4 @@ def main(_) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    command_line.run(main, define_flags)

@@ -14,8 +14,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 
-from absl import app, flags
+from absl import flags
 
+import command_line
 from data import tokenization
 
 FLAGS = flags.FLAGS
@@ -125,7 +126,7 @@ def time_once(variant: Variant, lines: Lines) -> dict[str, float]:
     return seconds
 
 
-def main(_) -> None:
+def main() -> None:
     text = pathlib.Path(FLAGS.input_file).read_text(encoding="utf-8")
     lines = [line for line in text.split("\n") if line]
     variants = {
@@ -165,5 +166,4 @@ def main(_) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    command_line.run(main, define_flags)

@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import subprocess
 import sys
 import types
 from unittest import mock
@@ -15,6 +16,7 @@ from benchmarks import fine_tuning, tables
 from data import classification, glue, squad
 from metrics import classification as classifier_metrics
 from metrics import ner
+from tests import scripts
 
 
 def written_keys(command):
@@ -99,7 +101,7 @@ def benchmark(data_dir, tmp_path, monkeypatch):
         }
         flags = types.SimpleNamespace(**values | given)
         monkeypatch.setattr(fine_tuning, "FLAGS", flags)
-        fine_tuning.main([])
+        fine_tuning.main()
         return ran
 
     return run
@@ -124,13 +126,13 @@ def test_runs_that_are_done_are_not_done_again(benchmark, data_dir, tmp_path):
 def test_runs_of_another_command_are_refused(benchmark, tmp_path, monkeypatch):
     benchmark()
     before = (tmp_path / "out/table.md").read_text()
-    with pytest.raises(SystemExit, match="out/cola/1 holds a run of another command "):
+    with pytest.raises(ValueError, match="out/cola/1 holds a run of another command "):
         benchmark(init_checkpoint="another", seeds="31")
     assert not (tmp_path / "out/cola/3").exists()
     task = fine_tuning.TASKS["cola"]
     other = fine_tuning.dataclasses.replace(task, command=task.command + " --nopad")
     monkeypatch.setitem(fine_tuning.TASKS, "cola", other)
-    with pytest.raises(SystemExit, match="delete it, or give another --output_dir"):
+    with pytest.raises(ValueError, match="delete it, or give another --output_dir"):
         benchmark()
     assert (tmp_path / "out/table.md").read_text() == before
 
@@ -195,3 +197,31 @@ def test_tables_have_means_and_sample_deviations():
         "| x | EM 2.0 ± 1.4, F1 5.0 ± 0.0 | 3.0 |",
         "| y | F1 7.2 ± 0.0 | ? |",
     ]
+
+
+@pytest.mark.parametrize(
+    "name, given, words",
+    [
+        ("fine_tuning", [], r"give --data_dir"),
+        ("fine_tuning", ["--data_dir=DATA"], r"DATA is no folder; --help says what"),
+        ("pretraining_data", ["--input_file=NO"], r"NO"),
+        ("novels", ["--input_dirs=NO"], r"Unknown .* Did you mean: input_dir"),
+        ("squad_features", ["--input_file=NO"], r"^NO: No such file"),
+        ("tokenizer", ["--input_file=NO"], r"^NO: No such file"),
+    ],
+)
+def test_a_mistake_of_a_benchmarks_flags_is_one_sentence(name, given, words, tmp_path):
+    if name == "fine_tuning" and given:
+        given = [*given, "--init_checkpoint=bert", f"--output_dir={tmp_path}"]
+    result = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", *given],
+        cwd=scripts.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    start = f"{name}: error: "
+    assert line.startswith(start)
+    assert re.search(words, line.removeprefix(start)), line
