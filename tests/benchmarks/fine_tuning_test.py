@@ -221,7 +221,8 @@ def test_a_mistake_of_a_benchmarks_flags_is_one_sentence(name, given, words, tmp
         check=False,
     )
     assert result.returncode == 1
-    (line,) = result.stderr.splitlines()
+    assert "Traceback" not in result.stderr
+    line = result.stderr.splitlines()[-1]
     start = f"{name}: error: "
     assert line.startswith(start)
     assert re.search(words, line.removeprefix(start)), line
