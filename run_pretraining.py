@@ -13,9 +13,11 @@ TensorBoard summaries and eval_results.txt to --output_dir. Started again after 
 it goes on from the latest checkpoint and ends with the same bits.
 """
 
+import os
+
 import common_flags
 
-from absl import flags
+from absl import flags, logging
 
 import inference
 import model_files
@@ -85,6 +87,20 @@ def check_pairs(files):
             )
 
 
+def warn_of_shared_files(files, eval_files):
+    """Says that what is trained on is not held out."""
+    trained_on = set(map(os.path.realpath, files))
+    shared = [path for path in eval_files if os.path.realpath(path) in trained_on]
+    if shared:
+        logging.warning(
+            "%d of the %d files of --eval_input_file are trained on, too, such as %s, "
+            "so that they are not held out; leave them out of --input_file",
+            len(shared),
+            len(eval_files),
+            shared[0],
+        )
+
+
 def evaluate(forward, files, spec):
     """Masked LM and next sentence scores on at most --max_eval_steps batches."""
     batches = batching.evaluation_batches(
@@ -131,6 +147,8 @@ def main():
         if FLAGS.next_sentence_loss:
             check_pairs(paths)
     files, eval_files = expanded[0], expanded[-1]
+    if FLAGS.do_train and FLAGS.eval_input_file:
+        warn_of_shared_files(files, eval_files)
 
     identity = {"script": "run_pretraining", "config": config.to_dict()}
     if not FLAGS.next_sentence_loss:  # folders of before do not speak of it

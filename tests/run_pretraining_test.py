@@ -100,7 +100,8 @@ def test_held_out_records_are_scored_at_every_checkpoint(
         "output_dir": tmp_path / "out",
     }
     scripts.succeed("run_pretraining.py", **flags)
-    scripts.succeed("run_pretraining.py", **flags)  # adds nothing
+    shown = scripts.succeed("run_pretraining.py", **flags)  # adds nothing
+    assert "trained on, too" not in shown
     lines = (tmp_path / "out/validation.jsonl").read_text().splitlines()
     lines = [json.loads(line) for line in lines]
     assert [line["step"] for line in lines] == [3, 6, 7]
@@ -111,6 +112,25 @@ def test_held_out_records_are_scored_at_every_checkpoint(
     for name in ("masked_lm_accuracy", "masked_lm_loss", "next_sentence_accuracy"):
         assert results[name] == pytest.approx(lines[-1][name], abs=1e-6)
     assert not (tmp_path / "out/best").exists()
+
+
+def test_held_out_records_that_are_trained_on_are_told(golden, training_run, tmp_path):
+    for name in "ab":
+        source = golden / f"tiny_tf1_runs/pretraining/{name}.tfrecord"
+        (tmp_path / f"{name}.tfrecord").symlink_to(source)
+    shown = scripts.succeed(
+        "run_pretraining.py",
+        **training_run
+        | {
+            "eval_input_file": f"{tmp_path}/*.tfrecord",
+            "input_file": golden / "tiny_tf1_runs/pretraining/b.tfrecord",
+            "do_eval": True,
+            "num_train_steps": 1,
+            "output_dir": tmp_path / "out",
+        },
+    )
+    words = "1 of the 2 files of --eval_input_file are trained on, too, such as"
+    assert f"{words} {tmp_path}/b.tfrecord, so that they are not held out" in shown
 
 
 def test_held_out_records_need_do_eval(training_run, tmp_path):
