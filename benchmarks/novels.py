@@ -27,7 +27,10 @@ import numpy as np
 from absl import flags
 
 from benchmarks import ngrams
-from data import batching, records
+from data import (
+    record_reading,
+    records,
+)
 
 FLAGS = flags.FLAGS
 ROOT = pathlib.Path(__file__).parent.parent
@@ -165,7 +168,9 @@ def count_baselines(output: pathlib.Path) -> dict[str, float]:
     spec = records.pretraining_spec(length, predictions)
 
     def read(part: str) -> dict[str, np.ndarray]:
-        return batching.read_all([str(output / f"{part}-{length}.tfrecord")], spec)
+        return record_reading.read_all(
+            [str(output / f"{part}-{length}.tfrecord")], spec
+        )
 
     train, held_out = read("train"), read("held_out")
     texts = train["input_ids"].copy()

@@ -41,20 +41,6 @@ class Batches(Protocol):
         """Names the records of the first batch of `starting_at(step)`, in a line."""
 
 
-def read_all(files: Sequence[str], spec: records.Spec) -> dict[str, np.ndarray]:
-    """Reads all records into memory, in the order of the files.
-
-    Raises:
-        ValueError: a file is damaged or has another layout.
-    """
-    record_reading.count(files)  # TensorFlow overlooks some files that are cut off
-    batches = _read(files).batch(1024)
-    batches = batches.map(lambda serialized: record_reading.parse(serialized, spec))
-    with record_reading.damage_explained(files, spec):
-        parts = list(batches.as_numpy_iterator())
-    return {name: np.concatenate([part[name] for part in parts]) for name in spec}
-
-
 class InMemoryBatches:
     """Endless training batches; every epoch is a permutation of the rows.
 
@@ -211,11 +197,6 @@ class FileBatches:
         return order.batch(self._batch_size, drop_remainder=True)
 
 
-def _read(files: Sequence[str]) -> tf.data.Dataset:
-    """Serialized records, in the order of the files."""
-    return tf.data.TFRecordDataset(files, record_reading.compression(files))
-
-
 def _endless(
     read_epoch: Callable[[tf.Tensor], tf.data.Dataset],
     seed: int,
@@ -244,7 +225,7 @@ def evaluation_batches(
     transform: Transform | None = None,
 ) -> tf.data.Dataset:
     """All records once, in order; see `in_memory_evaluation_batches`."""
-    batches = _read(files).batch(batch_size)
+    batches = record_reading.serialized(files).batch(batch_size)
     batches = batches.map(
         lambda batch: _pad(record_reading.parse(batch, spec), batch_size),
         tf.data.AUTOTUNE,

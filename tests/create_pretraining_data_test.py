@@ -20,7 +20,6 @@ import pytest
 import command_line
 import create_pretraining_data
 from data import (
-    batching,
     build_steps,
     building,
     filesystem,
@@ -89,7 +88,7 @@ def test_it_shows_what_the_records_are(flags):
     summary = {line[:13].strip(): line[13:] for line in result.stdout.splitlines()}
     path = str(flags["output_file"])
     record_reading.check([path], SPEC, vocab_size=30522)
-    data = batching.read_all([path], SPEC)
+    data = record_reading.read_all([path], SPEC)
     assert summary["documents"] == "2"
     assert summary["sentences"] == "29"
     assert summary["tokens"] == "444, 0.0 % unknown"
@@ -102,7 +101,7 @@ def test_it_shows_what_the_records_are(flags):
 
 def test_putting_the_labels_back_gives_sentences_of_the_text(run, flags, golden):
     run(**flags)
-    data = batching.read_all([str(flags["output_file"])], SPEC)
+    data = record_reading.read_all([str(flags["output_file"])], SPEC)
     tokenizer = tokenization.FullTokenizer(str(VOCAB))
     text = (golden / "pretraining_corpus.txt").read_text()
     documents = [
@@ -136,7 +135,7 @@ def test_the_manifest_of_what_was_always_so_is_what_it_always_was(run, flags):
 
 def test_single_spans_of_another_mix(run, flags):
     run(**flags, segment_pairs=False, masking_mix=["0", "0", "100"])
-    data = batching.read_all([str(flags["output_file"])], SPEC)
+    data = record_reading.read_all([str(flags["output_file"])], SPEC)
     special = {
         token: (data["input_ids"] == i).sum()
         for token, i in tokenization.load_vocab(str(VOCAB)).items()
@@ -164,7 +163,7 @@ def test_fewer_instances_than_are_shown(run, flags, tmp_path):
 
 def test_whole_words_are_masked(run, flags):
     run(**flags, do_whole_word_mask=True)
-    data = batching.read_all([str(flags["output_file"])], SPEC)
+    data = record_reading.read_all([str(flags["output_file"])], SPEC)
     vocab = tokenization.load_vocab(str(VOCAB))
     is_piece = np.zeros(len(vocab), bool)
     is_piece[[i for token, i in vocab.items() if token.startswith("##")]] = True
@@ -193,7 +192,7 @@ def test_equal_seeds_give_equal_files(run, flags, tmp_path):
 
 def rows_of(paths):
     """The records as a sorted list of bytes."""
-    data = batching.read_all([str(path) for path in paths], SPEC)
+    data = record_reading.read_all([str(path) for path in paths], SPEC)
     columns = [values.reshape(len(values), -1) for values in data.values()]
     return sorted(
         b"".join(c[i].tobytes() for c in columns) for i in range(len(columns[0]))
@@ -459,7 +458,7 @@ def test_words_of_a_segmented_text_are_masked_whole(run, flags, tmp_path):
     with pytest.raises(ValueError, match="--pre_segmented is for"):
         run(**flags | {"do_whole_word_mask": False, "pre_segmented": True})
     run(**flags, pre_segmented=True)
-    data = batching.read_all([str(flags["output_file"])], SPEC)
+    data = record_reading.read_all([str(flags["output_file"])], SPEC)
     parts = {w: i for word in words if len(word) > 1 for i, w in enumerate(word)}
     num_words = 0
     for row, ids in enumerate(data["input_ids"]):
@@ -521,7 +520,10 @@ def test_one_document_is_enough_for_single_spans(run, flags, tmp_path):
     with pytest.raises(ValueError, match="or give --nosegment_pairs"):
         run(**flags)
     run(**flags, segment_pairs=False)
-    assert len(batching.read_all([str(flags["output_file"])], SPEC)["input_ids"]) == 5
+    assert (
+        len(record_reading.read_all([str(flags["output_file"])], SPEC)["input_ids"])
+        == 5
+    )
 
 
 @pytest.mark.parametrize("name", BAD_TEXTS)

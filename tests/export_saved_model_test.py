@@ -10,7 +10,14 @@ import pytest
 import tensorflow as tf
 
 import exporting
-from data import batching, classification, features, glue, records, tokenization
+from data import (
+    classification,
+    features,
+    glue,
+    record_reading,
+    records,
+    tokenization,
+)
 from modeling import checkpoint, models
 from modeling import config as config_lib
 from tests import exports, scripts
@@ -116,7 +123,7 @@ def test_the_graph_holds_the_model_once_and_known_ops_only(export):
 
 def test_ids_give_the_originals_logits(golden, export, tmp_path):
     original = golden / "tiny_tf1_runs/classifier_mrpc"
-    arrays = batching.read_all(
+    arrays = record_reading.read_all(
         [str(original / "eval.tf_record")], records.classifier_spec(48)
     )
     names = ("input_ids", "input_mask", "segment_ids")
@@ -165,7 +172,7 @@ def test_bfloat16_halves_the_matrices_and_keeps_the_logits(golden, run, tmp_path
         assert same
 
     original = golden / "tiny_tf1_runs/classifier_mrpc"
-    arrays = batching.read_all(
+    arrays = record_reading.read_all(
         [str(original / "eval.tf_record")], records.classifier_spec(48)
     )
     names = ("input_ids", "input_mask", "segment_ids")

@@ -9,7 +9,10 @@ import pytest
 import sklearn.metrics
 
 import text_classification
-from data import batching, records
+from data import (
+    record_reading,
+    records,
+)
 from tests import scripts
 
 RUN = "run_classifier.py"
@@ -99,7 +102,7 @@ def test_numbers_are_learnt_and_predicted(flags):
     np.testing.assert_array_equal(np.loadtxt(out / "test_results.tsv"), values)
     assert not (out / "labels.json").exists()
     assert json.loads((out / "model.json").read_text())["label_type"] == "number"
-    arrays = batching.read_all(
+    arrays = record_reading.read_all(
         [str(out / "train.tf_record")], records.regression_spec(16)
     )
     assert set(arrays["label_ids"]) == {0.0, 2.5, 5.0}
@@ -169,7 +172,7 @@ def test_documents_longer_than_the_model_takes(flags):
     results = scripts.read_results(out / "eval_results.txt")
     assert results["eval_accuracy"] > 0.9
     spec = records.window_spec(records.classifier_spec(8))
-    windows = batching.read_all([str(out / "eval.tf_record")], spec)
+    windows = record_reading.read_all([str(out / "eval.tf_record")], spec)
     expected = [1 + -(-max(len(x.split()) - 6, 0) // 4) for x in texts["dev"]]
     counts = np.bincount(windows["document_ids"])
     assert counts.tolist() == expected and max(expected) > 5

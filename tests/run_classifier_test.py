@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
-from data import batching, records
+from data import (
+    record_reading,
+    records,
+)
 from tests import resuming, scripts
 
 ANIMALS = {
@@ -65,8 +68,8 @@ def test_the_originals_output_folder_gives_its_results(golden, tiny, tmp_path):
     )
     spec = records.classifier_spec(48)
     for name in ("eval.tf_record", "predict.tf_record"):
-        theirs = batching.read_all([str(run / name)], spec)
-        ours = batching.read_all([str(out / name)], spec)
+        theirs = record_reading.read_all([str(run / name)], spec)
+        ours = record_reading.read_all([str(out / name)], spec)
         for key, value in theirs.items():
             np.testing.assert_array_equal(ours[key], value, err_msg=key)
 

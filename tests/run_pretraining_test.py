@@ -7,7 +7,10 @@ import shutil
 import numpy as np
 import pytest
 
-from data import batching, records
+from data import (
+    record_reading,
+    records,
+)
 from modeling import checkpoint
 from modeling import config as config_lib
 from tests import numpy_bert, resuming, scripts
@@ -208,7 +211,7 @@ def test_left_to_right_every_next_token_is_scored(golden, original_run, tmp_path
     results = scripts.read_results(tmp_path / "out/eval_results.txt")
 
     files = sorted(map(str, tmp_path.glob("*.tfrecord")))
-    batch = batching.read_all(files, records.pretraining_spec(64, 10))
+    batch = record_reading.read_all(files, records.pretraining_spec(64, 10))
     batch = {name: array[:80] for name, array in batch.items()}  # max_eval_steps
     ids, mask = batch["input_ids"].copy(), batch["input_mask"]
     for row, position in np.argwhere(batch["masked_lm_weights"]):

@@ -7,7 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from data import batching, records
+from data import (
+    record_reading,
+    records,
+)
 from modeling import checkpoint
 from tests import resuming, scripts
 
@@ -77,7 +80,7 @@ def test_the_right_choice_is_learnt(flags, tmp_path):
     assert list(predictions[0])[2:] == [f"probability{i}" for i in range(4)]
 
     path = str(tmp_path / "out/predict.tf_record")
-    arrays = batching.read_all([path], records.multiple_choice_spec(4, 12))
+    arrays = record_reading.read_all([path], records.multiple_choice_spec(4, 12))
     assert arrays["input_ids"].shape == (13, 4, 12)
 
     # The same model on another number of choices, in another process.

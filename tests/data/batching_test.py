@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import batching, records
+from data import (
+    batching,
+    record_reading,
+    records,
+)
 
 SPEC = records.pretraining_spec(4, 2)
 
@@ -146,7 +150,7 @@ def test_a_description_names_the_records_of_the_batch(
 ):
     monkeypatch.setattr(batching, "WINDOW", window)
     contents = {  # file -> its rows, in order
-        path: batching.read_all([path], SPEC)["input_ids"][:, 0] for path in files
+        path: record_reading.read_all([path], SPEC)["input_ids"][:, 0] for path in files
     }
     from_files = batching.FileBatches(files, SPEC, batch_size, seed)
     in_memory = batching.InMemoryBatches(make_data(35), batch_size, seed)
@@ -233,7 +237,9 @@ def test_evaluation_sees_every_row_once_in_order(source, batch_size, files):
     is_real = joined["is_real_example"]
     assert is_real.dtype == np.int32
     assert is_real.tolist() == [1] * 35 + [0] * (len(is_real) - 35)
-    expected = batching.read_all(files, SPEC) if source == "files" else make_data(35)
+    expected = (
+        record_reading.read_all(files, SPEC) if source == "files" else make_data(35)
+    )
     for name, values in expected.items():
         np.testing.assert_array_equal(joined[name][:35], values)
         assert joined[name].dtype == values.dtype
@@ -247,6 +253,6 @@ def test_evaluation_keeps_is_real_example_of_the_records():
 
 
 def test_reading_all_keeps_the_order_of_the_files(files):
-    data = batching.read_all(files, SPEC)
+    data = record_reading.read_all(files, SPEC)
     expected = [*range(0, 35, 3), *range(1, 35, 3), *range(2, 35, 3)]
     assert data["input_ids"][:, 0].tolist() == expected

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from data import (
-    batching,
     build_steps,
     corpus,
     masking,
     pretraining,
     pretraining_records,
+    record_reading,
     records,
     text_files,
     tokenization,
@@ -52,7 +52,7 @@ def test_the_steps(job, golden):
     num_records = len(ends) - 1
     assert num_records == part["counts"]["instances"]
     spec = records.pretraining_spec(64, 10)
-    whole = batching.read_all([name], spec)
+    whole = record_reading.read_all([name], spec)
     assert len(whole["input_ids"]) == num_records
     assert int(whole["input_mask"].sum()) == part["counts"]["positions"]
     assert int(whole["next_sentence_labels"].sum()) == part["counts"]["random_next"]
@@ -66,7 +66,7 @@ def test_the_steps(job, golden):
         if index == 2:
             content = gzip.decompress(pathlib.Path(path).read_bytes())
             pathlib.Path(path).write_bytes(content)
-        rows = batching.read_all([path], spec)["input_ids"]
+        rows = record_reading.read_all([path], spec)["input_ids"]
         expected = whole["input_ids"][first:last]
         np.testing.assert_array_equal(rows, np.concatenate([expected, expected]))
 

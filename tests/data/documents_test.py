@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from data import (
-    batching,
     documents,
     features,
     record_reading,
@@ -113,7 +112,7 @@ def test_records_of_every_kind_of_label_keep_their_values(tmp_path, kind):
     path = str(tmp_path / "x.tf_record")
     records.write(path, arrays, spec)
     record_reading.check([path], spec)
-    read = batching.read_all([path], spec)
+    read = record_reading.read_all([path], spec)
     assert set(read) == set(arrays)
     for name, values in arrays.items():
         assert read[name].dtype == values.dtype

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from data import (
-    batching,
     corpus,
     masking,
     pretraining,
     pretraining_records,
+    record_reading,
     text_files,
 )
 
@@ -72,7 +72,7 @@ def test_records_and_what_is_in_them(tmp_path):
         totals.update(pretraining_records.count(batch))
     (tmp_path / "a").write_bytes(content)
     spec = pretraining_records.layout(settings)
-    read = batching.read_all([str(tmp_path / "a")], spec)
+    read = record_reading.read_all([str(tmp_path / "a")], spec)
     for name, values in read.items():
         np.testing.assert_array_equal(
             values, np.concatenate([b[name] for b in batches])

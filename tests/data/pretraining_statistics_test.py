@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks import plain_pretraining
 from data import (
-    batching,
     corpus,
     masking,
     pretraining,
+    record_reading,
     records,
     text_files,
     tokenization,
@@ -193,7 +193,7 @@ def make_in_files(golden, stats, config, folder, num_workers, seed):
         **{name: config[name] for name in names},
     )
     spec = records.pretraining_spec(*(config[name] for name in names[:2]))
-    return batching.read_all([str(folder / "a.tfrecord")], spec)
+    return record_reading.read_all([str(folder / "a.tfrecord")], spec)
 
 
 @pytest.mark.parametrize("number", range(8))

@@ -108,7 +108,7 @@ def test_a_truncated_file_is_explained_wherever_it_is_cut(record_file, tmp_path)
         number = size * 40 // len(content)
         for find in (
             record_reading.count,
-            lambda files: batching.read_all(files, SPEC),
+            lambda files: record_reading.read_all(files, SPEC),
         ):
             with pytest.raises(ValueError, match=rf"a\.tfrecord .* {number} records"):
                 find([whole, record_file])
@@ -138,7 +138,7 @@ def test_a_record_that_differs_from_the_first_is_explained(tmp_path):
     path = write_raw(tmp_path / "a", *[good] * 50, bad)
     record_reading.check([path], spec)
     with pytest.raises(ValueError, match="a, record 51: .*--max_seq_length=3, but"):
-        batching.read_all([path], spec)
+        record_reading.read_all([path], spec)
 
 
 def test_other_errors_are_left_alone(record_file):
@@ -160,8 +160,8 @@ def test_compressed_files_are_read_and_checked(cut, tmp_path, record_file):
         return
     assert record_reading.count([str(path)]) == 40
     record_reading.check([str(path)], SPEC)
-    plain = batching.read_all([record_file], SPEC)
-    unpacked = batching.read_all([str(path)], SPEC)
+    plain = record_reading.read_all([record_file], SPEC)
+    unpacked = record_reading.read_all([str(path)], SPEC)
     for name, values in plain.items():
         np.testing.assert_array_equal(unpacked[name], values)
     batches = batching.FileBatches([str(path)], SPEC, 8, 1).starting_at(0)

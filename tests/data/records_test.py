@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import batching, filesystem, record_reading, records
+from data import filesystem, record_reading, records
 from tests.record_files import make_data, make_example, write_raw
 
 SPEC = records.pretraining_spec(8, 3)
@@ -25,7 +25,7 @@ def test_records_of_the_original_are_read_field_by_field(golden, pattern):
     files = filesystem.expand(str(golden / pattern))
     assert len(files) == len(list(golden.glob(pattern))) > 1
     record_reading.check(files, spec)
-    data = batching.read_all(files, spec)
+    data = record_reading.read_all(files, spec)
     assert set(data) == set(spec)
     row = 0
     for path in files:
@@ -52,7 +52,7 @@ def test_what_is_read_and_written_again_has_the_originals_features(
     spec = GOLDEN_FILES[pattern]
     files = filesystem.expand(str(golden / pattern))
     path = str(tmp_path / "again.tfrecord")
-    records.write(path, batching.read_all(files, spec), spec)
+    records.write(path, record_reading.read_all(files, spec), spec)
     theirs, ours = (
         [
             tf.train.Example.FromString(record)
@@ -68,7 +68,7 @@ def test_reading_gives_what_was_written(spec, tmp_path):
     path = str(tmp_path / "a.tfrecord")
     data = make_data(2500, spec)
     records.write(path, data, spec)
-    read = batching.read_all([path], spec)
+    read = record_reading.read_all([path], spec)
     assert set(read) == set(spec)
     for name, values in data.items():
         np.testing.assert_array_equal(read[name], values)
@@ -101,7 +101,7 @@ def test_a_missing_is_real_example_is_1(tmp_path):
     path = write_raw(tmp_path / "old.tf_record", example, example)
     spec = records.classifier_spec(2)
     record_reading.check([path], spec)
-    data = batching.read_all([path], spec)
+    data = record_reading.read_all([path], spec)
     assert data["is_real_example"].tolist() == [1, 1]
     assert data["label_ids"].tolist() == [3, 3]
 
@@ -128,7 +128,7 @@ def test_choices_stand_in_a_row_in_a_record(tmp_path):
         assert set(features) == set(data)
         for name, entry in features.items():
             assert list(entry.int64_list.value) == data[name][row].ravel().tolist()
-    for name, values in batching.read_all([path], spec).items():
+    for name, values in record_reading.read_all([path], spec).items():
         np.testing.assert_array_equal(values, data[name], strict=True)
 
 

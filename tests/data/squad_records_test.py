@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data import (
-    batching,
+    record_reading,
     records,
     squad,
     squad_records,
@@ -41,8 +41,8 @@ def test_records_are_the_originals(golden, tokenizer, tmp_path, version_2, name)
         examples = squad.read_prediction_set(path)
     file = write(tmp_path / "ours.tf_record", examples, tokenizer, is_training)
     theirs = [str(golden / "tiny_tf1_runs" / f"{name}.tf_record")]
-    expected = batching.read_all(theirs, file.spec)
-    found = batching.read_all([file.path], file.spec)
+    expected = record_reading.read_all(theirs, file.spec)
+    found = record_reading.read_all([file.path], file.spec)
     assert file.num_windows == len(expected["input_ids"]) > 100
     for key, values in expected.items():
         np.testing.assert_array_equal(found[key], values, err_msg=key)

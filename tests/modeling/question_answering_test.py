@@ -5,7 +5,10 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
-from data import batching, records
+from data import (
+    record_reading,
+    records,
+)
 from modeling import checkpoint, huggingface, losses, models
 from modeling import config as config_lib
 from tests.small_models import close
@@ -69,7 +72,7 @@ def test_logits_and_loss_of_the_original(golden, run, records_file, is_training)
     config = config_lib.BertConfig.from_json_file(golden / "tiny_tf1/bert_config.json")
     model = load(folder, config)
     spec = records.squad_spec(64, is_training)
-    rows = batching.read_all([str(folder / f"{records_file}.tf_record")], spec)
+    rows = record_reading.read_all([str(folder / f"{records_file}.tf_record")], spec)
     batch = {name: tf.constant(values[:40]) for name, values in rows.items()}
     outputs = model(batch)
     expected = np.load(folder / "expected_first40.npz")
