@@ -1,4 +1,4 @@
-"""The one training loop.
+"""The one training loop, and what the flags make for it: model, optimizer, trainer.
 
 A run that is killed and started again ends with the same bits: the order of the data
 and the dropout masks are functions of the step, and a checkpoint holds the rest.
