@@ -3,6 +3,7 @@
 import ast
 import csv
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -222,3 +223,44 @@ def test_commands_in_the_help_of_scripts_can_be_pasted(folder):
             assert re.fullmatch(r"(?:.*\\\n)*.*", command), f"{path}: make it raw"
             parts = re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "", command)
             assert not re.search(r"[*?]", parts), f"{path}: quote the pattern"
+
+
+def blocks_of_commands(document: str) -> list[str]:
+    """The indented blocks of a document that are to be pasted into a shell."""
+    text = (ROOT / document).read_text("utf-8")
+    blocks = re.findall(r"(?:^ {4}.*\n)+", text, re.M)
+    starts = r" +(?:python|curl|\./|/usr/bin/time|TF_CONFIG=)"
+    return [block for block in blocks if re.match(starts, block)]
+
+
+@pytest.mark.parametrize("document", ["README.md", *DOCS])
+def test_commands_shown_are_what_a_shell_takes(document):
+    for block in blocks_of_commands(document):
+        result = subprocess.run(
+            ["bash", "-n"], input=block, check=False, capture_output=True, text=True
+        )
+        assert (result.returncode, result.stderr) == (0, ""), block
+
+
+@pytest.mark.slow
+def test_a_vocabulary_is_learnt_and_a_model_grown_as_the_readme_says(golden, tmp_path):
+    (block,) = (b for b in blocks_of_commands("README.md") if "--mode=extend" in b)
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text/novels.txt").symlink_to(SAMPLE / "corpus.txt")
+    (tmp_path / "bert_folder").mkdir()
+    for path in (golden / "hf_tiny/pretraining_gelu").iterdir():
+        (tmp_path / "bert_folder" / path.name).symlink_to(path)
+    (tmp_path / "bert_folder/vocab.txt").symlink_to(golden / "scoring/vocab.txt")
+    commands = re.sub(r"python (\w+\.py)", rf"{sys.executable} {ROOT}/\1", block)
+    result = subprocess.run(
+        ["bash", "-euc", commands],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    grown = json.loads((tmp_path / "grown_bert/bert_config.json").read_text("utf-8"))
+    config = json.loads((tmp_path / "bert_folder/config.json").read_text("utf-8"))
+    lines = (tmp_path / "larger.txt").read_text("utf-8").splitlines()
+    assert grown["vocab_size"] == len(lines) == config["vocab_size"] + 1000
