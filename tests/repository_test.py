@@ -233,6 +233,16 @@ def blocks_of_commands(document: str) -> list[str]:
     return [block for block in blocks if re.match(starts, block)]
 
 
+def test_the_quick_start_takes_as_long_everywhere():
+    said = {
+        name: re.search(
+            r"(\d+) minutes on 2 CPU cores", (ROOT / name).read_text("utf-8")
+        )
+        for name in ("README.md", "quickstart.sh")
+    }
+    assert said["README.md"][1] == said["quickstart.sh"][1]
+
+
 @pytest.mark.parametrize("document", ["README.md", *DOCS])
 def test_commands_shown_are_what_a_shell_takes(document):
     for block in blocks_of_commands(document):
