@@ -103,18 +103,20 @@ def claim(pattern):
 
 
 def check_pretraining(folder):
-    """What the sections on pre-training say; the seed is theirs, the CPU may differ."""
+    """What the sections on pre-training say, as far as any seed and CPU bear it out."""
     scores = results(folder / "my_bert/pretrained")
     said = claim(r"guesses about (\d+) % of the masked words") / 100
-    assert scores["masked_lm_accuracy"] == pytest.approx(said, abs=0.04)
+    assert scores["masked_lm_accuracy"] == pytest.approx(said, abs=0.06)
     said = claim(r"and (\d+) % of the next sentences") / 100
     assert scores["next_sentence_accuracy"] == pytest.approx(said, abs=0.08)
     assert (folder / "my_bert/adapted/model.ckpt-100.index").exists()
     words = read_json_lines(folder / "my_bert/words.jsonl")
-    assert [mask["words"][0] for row in words for mask in row["masks"]] == ["card"] * 2
+    gaps = [mask["words"][:2] for row in words for mask in row["masks"]]
+    assert ["card" in best for best in gaps] == [True, True]
     lines = read_json_lines(folder / "my_bert/scores.jsonl")
     question, shuffled, foreign = (row["pseudo_perplexity"] for row in lines)
     assert 1.2 * question < shuffled < foreign / 5
+    assert question < 100
 
 
 def read_json_lines(path):
