@@ -31,6 +31,7 @@ import inference
 import language_model
 import model_card
 import model_files
+import trained_weights
 from modeling import models, pooling
 from serving import masked_words, saved_model, sentence_vectors
 
@@ -114,7 +115,7 @@ def vectors_server(config, text):
     layers = command_line.parse_layers(FLAGS.layers, config.num_hidden_layers)
     pool = sentence_vectors.pooled(layers, FLAGS.pooling, FLAGS.normalize)
     model = models.BertModel(config)
-    inference.load(model, FLAGS.init_checkpoint)
+    trained_weights.load(model, FLAGS.init_checkpoint)
     return sentence_vectors.SentenceVectors(model, *text, pool)
 
 
@@ -127,7 +128,7 @@ def words_server(config, text):
             f"{config.vocab_size} entries"
         )
     model = models.BertForPretraining(config)
-    report = inference.load(model, FLAGS.init_checkpoint)
+    report = trained_weights.load(model, FLAGS.init_checkpoint)
     fresh = [name for name in report.fresh if name.startswith("cls/predictions/")]
     if fresh:
         raise ValueError(

@@ -25,6 +25,7 @@ import command_line
 import inference
 import model_files
 import strategies
+import trained_weights
 from data import extraction, tokenization
 from modeling import models, pooling
 
@@ -98,7 +99,7 @@ def main():
     num_lines = extraction.count_lines(FLAGS.input_file)
     with strategy.scope():
         model = models.BertModel(config)
-    inference.load(model, FLAGS.init_checkpoint)
+    trained_weights.load(model, FLAGS.init_checkpoint)
     # TPUs want one shape.
     multiple = FLAGS.max_seq_length if strategies.is_tpu(strategy) else 8
     batches = extraction.to_dataset(

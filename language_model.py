@@ -24,6 +24,7 @@ import tensorflow as tf
 import arguments
 import inference
 import model_files
+import trained_weights
 from data import classification, features, filesystem, scoring, tokenization
 from metrics import pretraining
 from modeling import losses, models
@@ -285,7 +286,7 @@ def load(
     tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
     with inference.models_in("float32"):
         model = models.BertForPretraining(config)
-    absent = inference.load(model, model_path).fresh
+    absent = trained_weights.load(model, model_path).fresh
     run = model_files.find(None, model_files.folder_of(model_path), "model.json")
     if run and not filesystem.read_json(run).get("next_sentence_loss", True):
         absent = [*absent, "cls/seq_relationship/*"]  # there, as it was at the start

@@ -24,9 +24,9 @@ from absl import flags
 import classifier_tasks
 import encoders
 import fine_tuning
-import inference
 import run_directory
 import strategies
+import trained_weights
 import training
 import validation
 from data import batching, classification, glue, padding, records, targets, tfds
@@ -203,7 +203,9 @@ def main():
             checked,
         )
     if FLAGS.keep_best or not FLAGS.do_train:
-        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = trained_weights.load_trained(
+            model, FLAGS.output_dir, FLAGS.init_checkpoint
+        )
     if FLAGS.score_training_set:
         score_training_set(runner, task, sets["train"][0], step)
     if FLAGS.do_eval:

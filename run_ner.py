@@ -30,6 +30,7 @@ import fine_tuning
 import inference
 import ner_runs
 import strategies
+import trained_weights
 import training
 import validation
 from data import batching, ner
@@ -94,7 +95,9 @@ def main():
     if FLAGS.do_train:
         step = train(strategy, model, settings, featurize("train"), checked)
     if FLAGS.keep_best or not FLAGS.do_train:
-        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = trained_weights.load_trained(
+            model, FLAGS.output_dir, FLAGS.init_checkpoint
+        )
     if FLAGS.score_training_set:
         _, scores = tag("train", featurize("train"), FLAGS.eval_batch_size)
         ner_runs.write_training_scores(FLAGS.output_dir, sets["train"], step, scores)

@@ -36,6 +36,7 @@ import inference
 import ner_runs
 import run_directory
 import strategies
+import trained_weights
 import training
 import validation
 from data import batching, ner
@@ -129,7 +130,7 @@ def load_encoder(strategy, config, path):
     """The frozen encoder, and what tells its weights from any others."""
     with training.new_model(strategy, FLAGS.seed, FLAGS.precision):
         encoder = models.BertModel(config)
-    inference.load(encoder, path)
+    trained_weights.load(encoder, path)
     weights = {
         name: variable.numpy()
         for name, variable in checkpoint.weight_names(encoder).items()
@@ -195,7 +196,7 @@ def main():
     if FLAGS.do_train:
         step = train(strategy, model, settings, featurize("train"), checked)
     if FLAGS.keep_best or not FLAGS.do_train:
-        step = inference.load_trained(model, FLAGS.output_dir)
+        step = trained_weights.load_trained(model, FLAGS.output_dir)
     if FLAGS.do_eval:
         tagged = tag("dev", dev, FLAGS.eval_batch_size)
         ner_runs.write(FLAGS.output_dir, "eval", sets["dev"], step, tagged)

@@ -23,6 +23,7 @@ import inference
 import model_files
 import run_directory
 import strategies
+import trained_weights
 import training
 import validation
 from data import (
@@ -180,7 +181,9 @@ def main():
             training.train(trainer, batches, plan, FLAGS.output_dir, held_out)
         step = trainer.step
     else:
-        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = trained_weights.load_trained(
+            model, FLAGS.output_dir, FLAGS.init_checkpoint
+        )
     if FLAGS.do_eval:
         results = {**evaluate(forward, eval_files, spec), "global_step": step}
         run_directory.write_results(FLAGS.output_dir, "eval_results", results)

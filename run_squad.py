@@ -39,6 +39,7 @@ import question_answering
 import run_directory
 import squad_results
 import strategies
+import trained_weights
 import training
 import validation
 from data import padding, squad, squad_answers, squad_records, squad_windows
@@ -145,7 +146,7 @@ def threshold():
     """The null score difference above which no answer is given."""
     if FLAGS.threshold == "given":
         return FLAGS.null_score_diff_threshold
-    path = inference.find_trained(FLAGS.output_dir, FLAGS.init_checkpoint)
+    path = trained_weights.find_trained(FLAGS.output_dir, FLAGS.init_checkpoint)
     return squad_results.read_threshold(FLAGS.output_dir, checkpoint.global_step(path))
 
 
@@ -223,7 +224,9 @@ def main():
         windows = write_windows("train", train_examples)
         step = train(strategy, model, settings, windows, len(train_examples), checked)
     if FLAGS.keep_best or not FLAGS.do_train:
-        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = trained_weights.load_trained(
+            model, FLAGS.output_dir, FLAGS.init_checkpoint
+        )
     if FLAGS.do_predict or FLAGS.do_eval:
         write_results(answer(), step)
     if FLAGS.do_export:

@@ -27,6 +27,7 @@ import fine_tuning
 import inference
 import run_directory
 import strategies
+import trained_weights
 import training
 import validation
 from data import batching, multiple_choice, padding, records
@@ -110,7 +111,9 @@ def main():
         )
         step = train(strategy, model, settings, sets["train"], checked)
     if FLAGS.keep_best or not FLAGS.do_train:
-        step = inference.load_trained(model, FLAGS.output_dir, FLAGS.init_checkpoint)
+        step = trained_weights.load_trained(
+            model, FLAGS.output_dir, FLAGS.init_checkpoint
+        )
     if FLAGS.do_eval:
         results = {**evaluate(forward, sets["eval"]), "global_step": step}
         run_directory.write_results(FLAGS.output_dir, "eval_results", results)

@@ -7,6 +7,7 @@ import encoders
 import inference
 import model_files
 import run_directory
+import trained_weights
 from data import tokenization
 from modeling import config as config_lib
 
@@ -75,7 +76,9 @@ class Run:
         make_encoder = encoders.find(self.identity.get("bilstm_layers", 0))
         with inference.models_in(self.precision):
             model = model_class(self.config, *args, make_encoder=make_encoder)
-        step = inference.load_trained(model, self.model_dir, initial, complete=True)
+        step = trained_weights.load_trained(
+            model, self.model_dir, initial, complete=True
+        )
         return model, step
 
 

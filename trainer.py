@@ -13,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-import inference
 import run_directory
 import strategies
+import trained_weights
 from modeling import (
     checkpoint,
     checkpoint_state,
@@ -231,7 +231,7 @@ class Trainer:
     def start(self, output_dir, init_checkpoint, skip_mismatched_heads=False):
         """Resumes from the folder's latest checkpoint, or loads the initial one.
 
-        See `inference.load` about labels in another order.
+        See `trained_weights.load` about labels in another order.
 
         Raises:
             ValueError: the checkpoint does not fit, or workers found different ones.
@@ -243,7 +243,7 @@ class Trainer:
             if init_checkpoint:
                 logging.info("--init_checkpoint=%s is not used", init_checkpoint)
         elif init_checkpoint:
-            inference.load(
+            trained_weights.load(
                 self.model, init_checkpoint, skip_mismatched_heads, output_dir
             )
         if strategies.is_cluster(self.strategy):

@@ -14,9 +14,9 @@ import os
 import numpy as np
 from absl import logging
 
-import inference
 import run_directory
 import strategies
+import trained_weights
 import training_log
 from modeling import checkpoint
 
@@ -41,7 +41,7 @@ class HeldOut:
     def __init__(self, output_dir, evaluate, metric, data):
         self.output_dir, self.evaluate, self.metric = output_dir, evaluate, metric
         self._scored = {"data": data, "metric": metric}
-        self._path = os.path.join(output_dir, inference.VALIDATION_FILE)
+        self._path = os.path.join(output_dir, trained_weights.VALIDATION_FILE)
 
     def after_checkpoint(self, trainer):
         """Evaluates the checkpoint just written or resumed from, once.
@@ -73,7 +73,7 @@ class HeldOut:
 
     def _lines(self):
         """What was found before of the same data by the same metric."""
-        lines = inference.read_validation(self.output_dir)
+        lines = trained_weights.read_validation(self.output_dir)
         scored = self._scored.items()
         same = [line for line in lines if scored <= line.items()]
         if len(same) < len(lines):
@@ -129,7 +129,7 @@ class Validation(HeldOut):
         names = checkpoint.weight_names(trainer.model)
         weights = {name: weight.value.numpy() for name, weight in names.items()}
         weights["global_step"] = trainer.optimizer.step.numpy()
-        folder = os.path.join(self.output_dir, inference.BEST)
+        folder = os.path.join(self.output_dir, trained_weights.BEST)
         prefix = os.path.join(folder, f"model.ckpt-{trainer.step}")
         checkpoint.write_tf1(prefix, weights, max_to_keep=1)
         for name in _MODEL_FILES:

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-import inference
+import trained_weights
 from modeling import checkpoint, models
 from tests import small_models
 
@@ -31,7 +31,7 @@ def load(tmp_path):
         source = str(tmp_path / "source")
         checkpoint.write_tf1(f"{source}/model.ckpt-1", weights | changed)
         skips = bool(changed)
-        return inference.load(model, source, skips, str(tmp_path / "out"))
+        return trained_weights.load(model, source, skips, str(tmp_path / "out"))
 
     return load
 

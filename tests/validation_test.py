@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import inference
 import run_directory
 import strategies
+import trained_weights
 import trainer as trainer_lib
 import training
 import validation
@@ -87,7 +87,7 @@ def test_the_best_is_kept_and_training_stops(tmp_path, scores, patience, best, l
     assert asked == list(range(2, last + 1, 2))
     assert len(list((tmp_path / "best").glob("*.index"))) == 1
     model = make_trainer().model
-    assert inference.load_trained(model, folder) == best
+    assert trained_weights.load_trained(model, folder) == best
     # The same updates without validation give the same weights.
     other = make_trainer()
     plan = training.Plan(20, save_checkpoints_steps=best, batch_size=4)
@@ -137,7 +137,7 @@ def test_a_kill_before_the_last_evaluation_loses_nothing(tmp_path):
     trainer.start(folder, None)
     check = validation.Validation(folder, lambda: {"score": 1}, "score", 0, "dev")
     training.train(trainer, Batches(), plan, folder, check)
-    assert inference.load_trained(make_trainer().model, folder) == 4
+    assert trained_weights.load_trained(make_trainer().model, folder) == 4
     assert (tmp_path / "best").is_dir()
 
 
