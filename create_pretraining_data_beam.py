@@ -34,13 +34,7 @@ from absl import flags
 
 import command_line
 import pretraining_flags
-from data import (
-    corpus,
-    corpus_places,
-    pretraining,
-    pretraining_records,
-    tokenization,
-)
+from data import corpus, corpus_places, pretraining, pretraining_records, tokenization
 
 try:
     logging.disable(logging.WARNING)  # of what Beam misses and we do not need

@@ -24,12 +24,7 @@ from absl import flags
 
 import model_files
 from data import tokenization, vocabulary_extension
-from modeling import (
-    checkpoint,
-    huggingface_config,
-    position_growth,
-    vocabulary_growth,
-)
+from modeling import checkpoint, huggingface_config, position_growth, vocabulary_growth
 from modeling import config as config_lib
 
 FLAGS = flags.FLAGS

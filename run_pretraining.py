@@ -26,14 +26,7 @@ import strategies
 import trained_weights
 import training
 import validation
-from data import (
-    batching,
-    filesystem,
-    left_to_right,
-    manifests,
-    record_reading,
-    records,
-)
+from data import batching, filesystem, left_to_right, manifests, record_reading, records
 from metrics import pretraining as pretraining_metrics
 from modeling import losses, models, optimization
 

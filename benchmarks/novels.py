@@ -27,10 +27,7 @@ import numpy as np
 from absl import flags
 
 from benchmarks import ngrams
-from data import (
-    record_reading,
-    records,
-)
+from data import record_reading, records
 
 FLAGS = flags.FLAGS
 ROOT = pathlib.Path(__file__).parent.parent

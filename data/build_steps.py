@@ -19,13 +19,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from data import (
-    corpus,
-    filesystem,
-    pretraining,
-    pretraining_records,
-    record_stream,
-)
+from data import corpus, filesystem, pretraining, pretraining_records, record_stream
 
 _SAMPLES = 5  # instances that are shown
 _COPY_BYTES = 2**20

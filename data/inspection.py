@@ -10,13 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from data import (
-    inspection_statistics,
-    record_decoding,
-    record_stream,
-    records,
-    tallies,
-)
+from data import inspection_statistics, record_decoding, record_stream, records, tallies
 
 PRETRAINING = "pre-training"
 CHOICES = "texts and classes, or choices"  # which a record does not tell apart

@@ -12,12 +12,7 @@ import re
 
 import tensorflow as tf
 
-from modeling import (
-    checkpoint_state,
-    huggingface,
-    huggingface_config,
-    weight_shapes,
-)
+from modeling import checkpoint_state, huggingface, huggingface_config, weight_shapes
 from modeling import config as config_lib
 
 # What training adds to a checkpoint, besides the weights.

@@ -16,15 +16,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from server import (
-    aside,
-    errors,
-    examples,
-    inference,
-    messages,
-    metadata,
-    signatures,
-)
+from server import aside, errors, examples, inference, messages, metadata, signatures
 
 _MAX_TASKS = 16  # of MultiInference
 

@@ -10,14 +10,7 @@ import pytest
 import tensorflow as tf
 
 import exporting
-from data import (
-    classification,
-    features,
-    glue,
-    record_reading,
-    records,
-    tokenization,
-)
+from data import classification, features, glue, record_reading, records, tokenization
 from modeling import checkpoint, models
 from modeling import config as config_lib
 from tests import exports, scripts

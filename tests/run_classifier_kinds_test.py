@@ -9,10 +9,7 @@ import pytest
 import sklearn.metrics
 
 import text_classification
-from data import (
-    record_reading,
-    records,
-)
+from data import record_reading, records
 from tests import scripts
 
 RUN = "run_classifier.py"

@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
-from data import (
-    record_reading,
-    records,
-)
+from data import record_reading, records
 from tests import resuming, scripts
 
 ANIMALS = {

@@ -7,10 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from data import (
-    record_reading,
-    records,
-)
+from data import record_reading, records
 from modeling import checkpoint
 from modeling import config as config_lib
 from tests import numpy_bert, resuming, scripts

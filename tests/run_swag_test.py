@@ -7,10 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from data import (
-    record_reading,
-    records,
-)
+from data import record_reading, records
 from modeling import checkpoint
 from tests import resuming, scripts
 

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import (
-    batching,
-    record_reading,
-    records,
-)
+from data import batching, record_reading, records
 
 SPEC = records.pretraining_spec(4, 2)
 

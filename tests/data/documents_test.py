@@ -5,14 +5,7 @@ import collections
 import numpy as np
 import pytest
 
-from data import (
-    documents,
-    features,
-    record_reading,
-    records,
-    targets,
-    tokenization,
-)
+from data import documents, features, record_reading, records, targets, tokenization
 from data.classification import InputExample
 from tests.data.features_test import WordTokenizer, words
 

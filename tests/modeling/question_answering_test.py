@@ -5,10 +5,7 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
-from data import (
-    record_reading,
-    records,
-)
+from data import record_reading, records
 from modeling import checkpoint, huggingface, losses, models
 from modeling import config as config_lib
 from tests.small_models import close

@@ -16,15 +16,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from server import (
-    errors,
-    examples,
-    inference,
-    json_answers,
-    messages,
-    rpc,
-    signatures,
-)
+from server import errors, examples, inference, json_answers, messages, rpc, signatures
 from tests import served
 
 NUM_REQUESTS = 200
