@@ -84,9 +84,9 @@ class Worker:
             np.savez(file, **vars(tokens), **counts)
         return counts
 
-    def unpack(self, path: str, unpacked: str) -> None:
-        """Writes a compressed file as it was before, unless it is there."""
-        if not os.path.exists(unpacked):
+    def unpack(self, path: str, unpacked: str, is_doubtful: bool = False) -> None:
+        """Writes a compressed file as it was before, unless it is there for sure."""
+        if is_doubtful or not os.path.exists(unpacked):
             with (
                 gzip.open(path) as source,
                 filesystem.replacing(unpacked, is_lasting=False) as file,

@@ -179,7 +179,7 @@ class Build:
         for number, path in enumerate(sorted(p for p in paths if p.endswith(".gz"))):
             name = os.path.basename(path).removesuffix(".gz")
             unpacked[path] = f"{self.job.folder}/text-{number:06d}-{name}"
-        calls = unpacked.items()
+        calls = [(path, name, self._is_doubtful) for path, name in unpacked.items()]
         list(run("unpack", calls, len(calls), "unpacking", "file"))
 
         def moved(place: corpus.Range) -> corpus.Range:

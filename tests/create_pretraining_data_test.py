@@ -405,6 +405,29 @@ def test_a_power_cut(what, start, run, flags, tmp_path, monkeypatch):
     assert found == expected["output_file"].read_bytes()
 
 
+def test_a_power_cut_after_unpacking(run, flags, tmp_path, monkeypatch):
+    packed = gzip.compress(flags["input_file"].read_bytes())
+    flags["input_file"] = tmp_path / "text.txt.gz"
+    flags["input_file"].write_bytes(packed)
+    expected = {**flags, "output_file": tmp_path / "whole/a.tfrecord"}
+    run(**expected)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build_steps.Worker, "tokenize", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(**flags)
+    monkeypatch.undo()
+    folder = flags["output_file"].with_name(".a.tfrecord.build")
+    [text] = folder.glob("text-*")
+    os.truncate(text, len(text.read_bytes()) // 2)
+    (folder / "start").write_text("another")
+    run(**flags)
+    found = flags["output_file"].read_bytes()
+    assert found == expected["output_file"].read_bytes()
+
+
 def test_what_a_killed_end_left_is_removed(run, flags):
     run(**flags)
     left = flags["output_file"].with_name(".a.tfrecord.build.done-1")
