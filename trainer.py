@@ -50,20 +50,27 @@ class Trainer:
         objective: losses.Objective.
         seed: int, of the dropout masks.
         execution: Execution.
-    Attributes:
         keep_checkpoint_max: int, of the checkpoints in a folder the last so many stay;
             0: all of them.
+    Attributes:
         is_saved: bool, whether a folder has the state of the start, or a later one.
     """
 
-    keep_checkpoint_max = 0
     is_saved = False
 
     def __init__(
-        self, strategy, model, optimizer, objective, seed, execution=Execution()
+        self,
+        strategy,
+        model,
+        optimizer,
+        objective,
+        seed,
+        execution=Execution(),
+        keep_checkpoint_max=0,
     ):
         self.strategy, self.model, self.optimizer = strategy, model, optimizer
         self.objective, self.seed = objective, seed
+        self.keep_checkpoint_max = keep_checkpoint_max
         self.micro_batches = execution.gradient_accumulation_steps
         self.loss_scale = None
         if model.compute_dtype == "float16":

@@ -155,11 +155,10 @@ def make_trainer(strategy, model, objective, schedule, settings, rates=None):
     execution = trainer_lib.Execution(
         settings.gradient_accumulation_steps, settings.jit_compile
     )
-    trainer = trainer_lib.Trainer(
-        strategy, model, optimizer, objective, settings.seed, execution
+    keep = settings.keep_checkpoint_max
+    return trainer_lib.Trainer(
+        strategy, model, optimizer, objective, settings.seed, execution, keep
     )
-    trainer.keep_checkpoint_max = settings.keep_checkpoint_max
-    return trainer
 
 
 @dataclasses.dataclass(frozen=True)
