@@ -47,9 +47,9 @@ def processes(make_worker: Callable[[], Any], count: int) -> Iterator[Run]:
     pool = concurrent.futures.ProcessPoolExecutor(
         count, initializer=_start, initargs=(make_worker,)
     )
-    for _ in range(count):  # elsewhere they start while the first calls are prepared
-        pool.submit(os.getpid)
     try:
+        for _ in range(count):  # elsewhere they start while calls are prepared
+            pool.submit(os.getpid)
         yield _run_in(pool, count)
     except concurrent.futures.process.BrokenProcessPool:
         raise ChildProcessError(

@@ -1,7 +1,9 @@
 """Calls in several processes; killed ones are tested with the script that uses them."""
 
+import concurrent.futures
 import os
 import pathlib
+import signal
 import time
 
 import pytest
@@ -103,3 +105,24 @@ def test_errors_come_through(count):
         processes.processes(Worker, count) as run,
     ):
         list(run("fail", [(3,)], 1, "failing", "number"))
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("pause", [0, 0.5], ids=["later", "before all are started"])
+def test_a_process_that_is_killed_at_its_start_is_told(pause, monkeypatch):
+    submit = concurrent.futures.ProcessPoolExecutor.submit
+
+    def submit_slowly(pool, *args):
+        future = submit(pool, *args)
+        time.sleep(pause)
+        return future
+
+    monkeypatch.setattr(concurrent.futures.ProcessPoolExecutor, "submit", submit_slowly)
+    with (
+        pytest.raises(ChildProcessError, match="a worker was killed"),
+        processes.processes(die, 2) as run,
+    ):
+        list(run("double", [(7,)], 1, "doubling", "number"))
