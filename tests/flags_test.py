@@ -136,6 +136,7 @@ ADDED = {
         "grace_s",
         "grpc_port",
         "host",
+        "keep_packed_weights",
         "max_batch_size",
         "max_body_bytes",
         "max_connections",

@@ -13,8 +13,10 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
+from benchmarks import serving_latency
 from tests import scripts, served
 
 
@@ -179,28 +181,60 @@ def test_what_cannot_be_served(toy, tmp_path):
         assert part in scripts.refusal("serve.py", rest_port=0, grpc_port=0, **models)
 
 
-def test_threads_of_an_operation_are_what_the_flag_says(toy):
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ((), "0 None"),
+        (("--tensorflow_intra_op_parallelism=3",), "3 None"),
+        (("--keep_packed_weights",), "0 1"),
+    ],
+)
+def test_tensorflow_is_set_as_the_flags_say(toy, flags, expected):
     program = """
-import asyncio, runpy, sys
+import asyncio, os, runpy, sys
 import tensorflow as tf
 
 def run(runner, coroutine):  # instead of serving
     coroutine.close()
-    print(tf.config.threading.get_intra_op_parallelism_threads())
+    threads = tf.config.threading.get_intra_op_parallelism_threads()
+    print(threads, os.environ.get("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"))
     return True
 
 asyncio.Runner.run = run
 sys.argv[0] = "serve.py"
 runpy.run_path("serve.py", run_name="__main__")
 """
-    for flags, threads in (((), 0), (("--tensorflow_intra_op_parallelism=3",), 3)):
-        command = [sys.executable, "-c", program, f"--model=m={toy}", *flags]
-        result = subprocess.run(
-            command,
-            cwd=scripts.ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert result.stdout == f"{threads}\n", result.stderr
+    command = [sys.executable, "-c", program, f"--model=m={toy}", *flags]
+    result = subprocess.run(
+        command,
+        cwd=scripts.ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.stdout == f"{expected}\n", result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_packed_weights_give_the_same_answers(tmp_path, precision):
+    server = serving_latency.make_server("tiny", precision)
+    weights = server.model.classifier.output_weights
+    weights.assign(300 * weights)  # logits that differ
+    direct = serving_latency.export(server, tmp_path / "1")
+    flags = {"model": f"toy={tmp_path}", "max_batch_size": 1}
+    with running(keep_packed_weights=True, **flags) as (_, port, _):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        # Shapes take turns, for what is packed for one may not do for another.
+        for rows, length in [(1, 16), (3, 5), (1, 1), (9, 40), (1, 16), (9, 40)]:
+            batch = serving_latency.make_batch(rows, length)
+            inputs = {name: values.tolist() for name, values in batch.items()}
+            body = {"inputs": inputs, "signature_name": "ids"}
+            status, answer, _ = ask(connection, body)
+            assert status == 200, answer
+            found = np.array(answer["outputs"]["logits"])
+            expected = direct(batch)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+            assert np.ptp(expected) > 10
+        connection.close()
