@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 import arguments
 from data import features
-from modeling import attention
+from modeling import layers
 
 
 @contextlib.contextmanager
@@ -40,7 +40,7 @@ class Forward:
     def __init__(self, strategy, model, measure):
         self.strategy, self.model, self.measure = strategy, model, measure
 
-    @attention.without_gradients()
+    @layers.without_gradients()
     def _replica(self, batch):
         measured = self.measure(self.model(batch, training=False), batch)
         return {**measured, "is_real_example": batch["is_real_example"]}
@@ -94,7 +94,7 @@ class Sequences:
 
     def __init__(self, forward, batch_size):
         self._forward = tf.function(
-            attention.without_gradients()(forward),
+            layers.without_gradients()(forward),
             input_signature=[
                 dict.fromkeys(features.INPUTS, tf.TensorSpec([None, None], tf.int32))
             ],

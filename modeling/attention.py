@@ -4,40 +4,26 @@ Letters in shapes: B batch, F from (query) position, T to (key) position, N head
 S size of a head, H hidden size = N * S.
 """
 
-import contextlib
-import contextvars
-
 import keras
 import tensorflow as tf
 
 from modeling import dropout, layers
 
-_transpose = contextvars.ContextVar("transpose", default=tf.transpose)
 
-
-@contextlib.contextmanager
-def without_gradients():
-    """Context, or decorator, in which models answer faster, but have no gradient.
+def _transpose_bits(x, order):
+    """tf.transpose of floats, taken for integers, which has no gradient.
 
     On CPUs TensorFlow has oneDNN swap axes of floats, which wakes its threads and takes
     ten times as long for a short text as TensorFlow's own way, that of integers.
     """
-    token = _transpose.set(_transpose_bits)
-    try:
-        yield
-    finally:
-        _transpose.reset(token)
-
-
-def _transpose_bits(x, order):
-    """tf.transpose of floats, taken for integers."""
     integers = {2: tf.int16, 4: tf.int32, 8: tf.int64}[x.dtype.size]
     return tf.bitcast(tf.transpose(tf.bitcast(x, integers), order), x.dtype)
 
 
 def _swap(x):
     """[B, F, N, S] as [B, N, F, S], or the other way."""
-    return _transpose.get()(x, [0, 2, 1, 3])
+    transpose = tf.transpose if layers.has_gradients() else _transpose_bits
+    return transpose(x, [0, 2, 1, 3])
 
 
 def padding_mask(input_mask):

@@ -4,11 +4,30 @@ They replace their Keras namesakes for reasons that were measured: a product ove
 flattened tokens and a layer norm of few passes over the memory are faster on CPUs.
 """
 
+import contextlib
+import contextvars
 import functools
 import math
 
 import keras
 import tensorflow as tf
+
+_has_gradients = contextvars.ContextVar("has_gradients", default=True)
+
+
+@contextlib.contextmanager
+def without_gradients():
+    """Context, or decorator, in which models answer faster, but have no gradient."""
+    token = _has_gradients.set(False)
+    try:
+        yield
+    finally:
+        _has_gradients.reset(token)
+
+
+def has_gradients():
+    """Whether what is called here must have a gradient; see `without_gradients`."""
+    return _has_gradients.get()
 
 
 def initializer(stddev):
@@ -205,6 +224,52 @@ def _mean(x):
     return tf.reduce_mean(x, axis=-1, keepdims=True)
 
 
+def _layer_norm(x, gamma, beta, epsilon):
+    wide = tf.cast(x, tf.float32)
+    centered = wide - _mean(wide)
+    scale = tf.math.rsqrt(_mean(tf.square(centered)) + epsilon)
+    return tf.cast(centered * scale * gamma + beta, x.dtype)
+
+
+_NORMED_AT_ONCE = tf.float32, tf.bfloat16
+_MANY = 2**17  # elements, of which on it is faster
+
+
+def _layer_norm_without_gradients(x, gamma, beta, epsilon):
+    """Layer norm in a fourth of the time where x is large; see `_norm_at_once`."""
+    flat = tf.reshape(x, [-1, gamma.shape[0]])
+    ways = [
+        functools.partial(norm, flat, gamma, beta, epsilon)
+        for norm in (_norm_at_once, _layer_norm)
+    ]
+    return tf.reshape(tf.cond(tf.size(x) >= _MANY, *ways), dims(x))
+
+
+def _norm_at_once(x, gamma, beta, epsilon):
+    """Layer norm, told so that TensorFlow recognizes it, and has oneDNN do it.
+
+    That takes one pass over the memory, in place of eight; but it is prepared anew for
+    every call, which takes 0.1 ms. In half precision gamma and beta are rounded to it.
+
+    Args:
+        x: float, [rows, size].
+    """
+    rows, size = dims(x)
+    none = tf.zeros([0])
+    y = tf.raw_ops.FusedBatchNormV3(
+        x=tf.reshape(x, [1, rows, size, 1]),  # each row has the place of a channel
+        scale=tf.fill([rows], 1.0),
+        offset=tf.fill([rows], 0.0),
+        mean=none,
+        variance=none,
+        epsilon=epsilon,
+        data_format="NCHW",
+        is_training=True,
+    ).y
+    y = tf.reshape(y, [rows, size])
+    return y * tf.cast(gamma, x.dtype) + tf.cast(beta, x.dtype)
+
+
 def _layer_norm_in_training(x, gamma, beta, epsilon):
     """Layer norm that keeps x and two numbers a row for its gradient.
 
@@ -290,7 +355,6 @@ class LayerNorm(keras.layers.Layer):
         gamma, beta = (tf.convert_to_tensor(w) for w in (self.gamma, self.beta))
         if training:
             return _layer_norm_in_training(x, gamma, beta, self.epsilon)
-        wide = tf.cast(x, tf.float32)
-        centered = wide - _mean(wide)
-        scale = tf.math.rsqrt(_mean(tf.square(centered)) + self.epsilon)
-        return tf.cast(centered * scale * gamma + beta, x.dtype)
+        if has_gradients() or not makes_loops() or x.dtype not in _NORMED_AT_ONCE:
+            return _layer_norm(x, gamma, beta, self.epsilon)
+        return _layer_norm_without_gradients(x, gamma, beta, self.epsilon)

@@ -17,7 +17,7 @@ from absl import logging
 from tensorflow.python.saved_model import fingerprinting_utils  # has no public name
 
 from data import features, filesystem, graph_tokenization, tokenization
-from modeling import attention
+from modeling import layers
 from serving import parity
 
 # Signatures that take ids, and what they call them: ours, and `ids` as others know it.
@@ -85,7 +85,7 @@ class TextServer(Server):
         ids = ids_signature(self.RANK)
         # No autograph: it has nothing to do in these, and takes its time.
         self.forward = tf.function(
-            attention.without_gradients()(self.run),
+            layers.without_gradients()(self.run),
             input_signature=[dict(zip(features.INPUTS, ids, strict=True))],
             autograph=False,
         )

@@ -20,11 +20,11 @@ def define_flags():
 def swap_axes():
     # As models do in inference, which TensorFlow has a remark about.
     import tensorflow as tf
-    from modeling import attention
+    from modeling import attention, layers
 
     @tf.function(input_signature=[tf.TensorSpec([None, None, 2, 4])])
     def swap(x):
-        with attention.without_gradients():
+        with layers.without_gradients():
             return attention._swap(x)
 
     swap(tf.zeros([3, 5, 2, 4]))

@@ -6,6 +6,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context  # has no public name
+from tensorflow.python.framework import test_util  # nor has this
 
 from modeling import config as config_lib
 from modeling import layers
@@ -68,6 +70,58 @@ def test_layer_norm_of_equal_numbers_is_finite():
     layer = layers.LayerNorm(1e-12)
     layer.build((None, 8))
     close(layer(tf.fill([1, 8], 3.0)), np.zeros((1, 8)))
+
+
+def answering_layer_norm(size, rank, dtype):
+    """One with random gamma and beta, and it as models have it that only answer."""
+    layer = layers.LayerNorm(1e-12, dtype=dtype.name)
+    layer.build((None, size))
+    rng = np.random.default_rng(size)
+    for weight in (layer.gamma, layer.beta):
+        weight.assign(rng.normal(size=size))
+    spec = tf.TensorSpec([*[None] * (rank - 1), size], dtype)
+    ask = layers.without_gradients()(layer)
+    return layer, tf.function(ask, input_signature=[spec], autograph=False)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.float16])
+@pytest.mark.parametrize("offset", [0, 100])
+@pytest.mark.parametrize(
+    "shape", [(1, 64), (500, 384), (2, 3, 64), (3, 200, 256), (9000, 16)]
+)
+def test_layer_norm_without_gradients(shape, offset, dtype):
+    layer, ask = answering_layer_norm(shape[-1], len(shape), dtype)
+    x = np.random.default_rng(0).normal(size=shape) + offset
+    x = tf.cast(x, dtype)
+    wide = tf.cast(x, tf.float64).numpy()
+    gamma, beta = (w.numpy().astype(np.float64) for w in (layer.gamma, layer.beta))
+    weights = {"x/LayerNorm/gamma": gamma, "x/LayerNorm/beta": beta}
+    expected = numpy_bert.layer_norm(weights, "x", wide, 1e-12)
+    found = ask(x)
+    assert found.dtype == dtype
+    assert found.shape == shape
+    if dtype == tf.float32:
+        close(found, expected, 1e-5 if not offset else 1e-4)
+        return
+    # Gamma, beta and the result are rounded; each by half of the last place.
+    rounding = {tf.bfloat16: 2.0**-8, tf.float16: 2.0**-11}[dtype]
+    bound = 2 * rounding * (np.abs(expected - beta) + np.abs(beta)) + 1e-4
+    assert (np.abs(tf.cast(found, tf.float64) - expected) < bound).all()
+
+
+@pytest.mark.skipif(not test_util.IsMklEnabled(), reason="TensorFlow without oneDNN")
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+def test_onednn_does_layer_norm_of_many_rows(dtype):
+    """If TensorFlow did not recognize it, it would be slower than that of few."""
+    _, ask = answering_layer_norm(384, 2, dtype)
+    context.enable_run_metadata()
+    try:
+        ask(tf.ones([500, 384], dtype))
+        graphs = context.context().export_run_metadata().partition_graphs
+    finally:
+        context.disable_run_metadata()
+    operations = {node.op for graph in graphs for node in graph.node}
+    assert ("_MklLayerNorm" in operations) == layers.makes_loops()
 
 
 @pytest.mark.parametrize("name", config_lib.ACTIVATIONS)
