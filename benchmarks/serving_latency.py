@@ -9,8 +9,8 @@ same model compiled for the shape. The first calls, which compile, are not count
 Writes table.md and table.json.
 
 With TF_NUM_INTRAOP_THREADS=1, TensorFlow has one thread for each operation, which is
-faster for short texts; ONNX Runtime keeps its threads. TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1
-is what `serve.py --keep_packed_weights` sets.
+faster for short texts; ONNX Runtime keeps its threads. What
+`serve.py --keep_packed_weights` does is TF_ONEDNN_ASSUME_FROZEN_WEIGHTS=1.
 """
 
 import json
