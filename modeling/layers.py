@@ -231,28 +231,29 @@ def _layer_norm(x, gamma, beta, epsilon):
     return tf.cast(centered * scale * gamma + beta, x.dtype)
 
 
-_NORMED_AT_ONCE = tf.float32, tf.bfloat16
-_MANY = 2**17  # elements, of which on it is faster
+_MANY = 2**17  # elements, of which on `_norm_at_once` is faster
 
 
 def _layer_norm_without_gradients(x, gamma, beta, epsilon):
-    """Layer norm in a fourth of the time where x is large; see `_norm_at_once`."""
-    flat = tf.reshape(x, [-1, gamma.shape[0]])
+    """Layer norm in a fourth of the time where x is large, in half of it if narrow."""
+    wide = tf.cast(tf.reshape(x, [-1, gamma.shape[0]]), tf.float32)
     ways = [
-        functools.partial(norm, flat, gamma, beta, epsilon)
+        functools.partial(norm, wide, gamma, beta, epsilon)
         for norm in (_norm_at_once, _layer_norm)
     ]
-    return tf.reshape(tf.cond(tf.size(x) >= _MANY, *ways), dims(x))
+    y = tf.cond(tf.size(x) >= _MANY, *ways)
+    return tf.reshape(tf.cast(y, x.dtype), dims(x))
 
 
 def _norm_at_once(x, gamma, beta, epsilon):
     """Layer norm, told so that TensorFlow recognizes it, and has oneDNN do it.
 
     That takes one pass over the memory, in place of eight; but it is prepared anew for
-    every call, which takes 0.1 ms. In half precision gamma and beta are rounded to it.
+    every call, which takes 0.1 ms. It would take narrow types, but round gamma and beta
+    to them.
 
     Args:
-        x: float, [rows, size].
+        x: float32, [rows, size].
     """
     rows, size = dims(x)
     none = tf.zeros([0])
@@ -266,8 +267,7 @@ def _norm_at_once(x, gamma, beta, epsilon):
         data_format="NCHW",
         is_training=True,
     ).y
-    y = tf.reshape(y, [rows, size])
-    return y * tf.cast(gamma, x.dtype) + tf.cast(beta, x.dtype)
+    return tf.reshape(y, [rows, size]) * gamma + beta
 
 
 def _layer_norm_in_training(x, gamma, beta, epsilon):
@@ -355,6 +355,6 @@ class LayerNorm(keras.layers.Layer):
         gamma, beta = (tf.convert_to_tensor(w) for w in (self.gamma, self.beta))
         if training:
             return _layer_norm_in_training(x, gamma, beta, self.epsilon)
-        if has_gradients() or not makes_loops() or x.dtype not in _NORMED_AT_ONCE:
+        if has_gradients() or not makes_loops() or x.dtype == tf.float64:
             return _layer_norm(x, gamma, beta, self.epsilon)
         return _layer_norm_without_gradients(x, gamma, beta, self.epsilon)
