@@ -63,6 +63,8 @@ def run(main, define_flags, takes_rest=False):
         except flags.Error as error:
             print(f"{script}: error: {_about_flags(error)}", file=sys.stderr)
             sys.exit(1)
+        except SystemExit:  # of --help, which is no failure, as absl has it
+            sys.exit(0)
         finally:
             sys.stdout.flush()  # --help
 

@@ -86,6 +86,14 @@ def test_a_wrong_flag_is_one_line():
         assert re.match(f"create_pretraining_data: error: .*{message}", line), line
 
 
+@pytest.mark.parametrize("flag", ["--help", "--helpfull"])
+def test_help_is_no_failure(flag):
+    command = [*scripts.command("build_vocab.py"), flag]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "--vocab_size" in result.stdout
+
+
 @pytest.mark.parametrize("error", [OverflowError("int"), MemoryError("array")])
 def test_numbers_that_are_too_large_are_a_persons(error):
     assert command_line.is_users(error)
