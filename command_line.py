@@ -142,7 +142,9 @@ def sentence(error):
     if isinstance(error, OSError) and error.strerror and error.filename:
         hint = _HINTS.get(error.errno, "")
         return f"{error.filename}: {error.strerror}{hint}"
-    text = getattr(error, "message", error)  # TensorFlow's have one without the stack
+    # TensorFlow's have one without the stack, but with names of its operations.
+    text = getattr(error, "message", error)
+    text = re.sub(r"\{\{function_node .*?\}\} | \[Op:\w+\]", "", str(text))
     if isinstance(error, OverflowError):
         text = f"a number is too large to compute with; give smaller ones ({text})"
     if isinstance(error, MemoryError):

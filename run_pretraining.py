@@ -95,6 +95,19 @@ def warn_of_shared_files(files, eval_files):
         )
 
 
+def warn_of_long_warm_up():
+    """Says that the rate never gets to what was asked for."""
+    steps, warm_up = FLAGS.num_train_steps, FLAGS.num_warmup_steps
+    if warm_up >= steps:
+        logging.warning(
+            "--num_warmup_steps=%d is not below --num_train_steps=%d, so the learning "
+            "rate never reaches %g; give fewer",
+            warm_up,
+            steps,
+            FLAGS.learning_rate,
+        )
+
+
 def evaluate(forward, files, spec):
     """Masked LM and next sentence scores on at most --max_eval_steps batches."""
     batches = batching.evaluation_batches(
@@ -141,8 +154,10 @@ def main():
         if FLAGS.next_sentence_loss:
             check_pairs(paths)
     files, eval_files = expanded[0], expanded[-1]
-    if FLAGS.do_train and FLAGS.eval_input_file:
-        warn_of_shared_files(files, eval_files)
+    if FLAGS.do_train:
+        warn_of_long_warm_up()
+        if FLAGS.eval_input_file:
+            warn_of_shared_files(files, eval_files)
 
     identity = {"script": "run_pretraining", "config": config.to_dict()}
     if not FLAGS.next_sentence_loss:  # folders of before do not speak of it

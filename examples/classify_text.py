@@ -16,8 +16,17 @@ import tensorflow_text  # noqa: F401  # registers the operations of the tokenize
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(f"usage: {sys.argv[0]} SAVED_MODEL TEXT [TEXT ...]")
-    classify = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
-    texts = sys.argv[2:]
+    folder, *texts = sys.argv[1:]
+    try:
+        classify = tf.saved_model.load(folder).signatures["serving_default"]
+    except (OSError, KeyError):
+        sys.exit(f"{folder} is no export; name a version, such as exports/my_model/1")
+    inputs, outputs = (
+        classify.structured_input_signature[1],
+        classify.structured_outputs,
+    )
+    if set(inputs) != {"text"} or not {"label", "score"} <= set(outputs):
+        sys.exit(f"{folder} takes {', '.join(inputs)}; export a classifier of texts")
     result = classify(text=tf.constant(texts))
     for text, label, score in zip(
         texts, result["label"].numpy(), result["score"].numpy(), strict=True

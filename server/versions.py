@@ -127,5 +127,10 @@ def _definitions(path):
     """dict of name → SignatureDef in the file of a SavedModel."""
     with open(os.path.join(path, "saved_model.pb"), "rb") as file:
         saved_model = saved_model_pb2.SavedModel.FromString(file.read())
-    (graph,) = saved_model.meta_graphs
-    return dict(graph.signature_def)
+    graphs = saved_model.meta_graphs
+    if len(graphs) != 1:
+        raise ValueError(
+            f"its saved_model.pb holds {len(graphs)} graphs instead of one; copy or "
+            "export it again"
+        )
+    return dict(graphs[0].signature_def)

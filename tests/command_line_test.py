@@ -6,6 +6,7 @@ import re
 import subprocess
 
 import pytest
+import tensorflow as tf
 
 import command_line
 from tests import scripts
@@ -92,6 +93,18 @@ def test_help_is_no_failure(flag):
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     assert "--vocab_size" in result.stdout
+
+
+def test_names_of_tensorflows_operations_are_not_shown():
+    folder = "/proc/nowhere"
+    with pytest.raises(tf.errors.OpError) as caught:
+        tf.raw_ops.Save(
+            filename=f"{folder}/file", tensor_names=["x"], data=[tf.zeros([])]
+        )
+    assert "function_node" in caught.value.message
+    said = command_line.sentence(caught.value)
+    assert folder in said
+    assert not re.search(r"[{}\[\]]", said)
 
 
 @pytest.mark.parametrize("error", [OverflowError("int"), MemoryError("array")])

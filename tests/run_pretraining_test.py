@@ -79,11 +79,10 @@ def test_training_goes_on_from_the_originals_checkpoint(golden, training_run, tm
     out.mkdir()
     for path in [run / "checkpoint", *run.glob("model.ckpt-6.*")]:
         shutil.copy(path, out)
-    shown = scripts.succeed(
-        "run_pretraining.py",
-        **{**training_run, "output_dir": out, "num_train_steps": 8},
-    )
+    flags = {"output_dir": out, "num_train_steps": 8, "num_warmup_steps": 8}
+    shown = scripts.succeed("run_pretraining.py", **{**training_run, **flags})
     assert "at step 6" in shown
+    assert "--num_warmup_steps=8 is not below --num_train_steps=8" in shown
     values = checkpoint.read(out, with_slots=True)
     assert values["global_step"] == 8
 
@@ -235,14 +234,9 @@ def test_left_to_right_every_next_token_is_scored(golden, original_run, tmp_path
 
 
 def test_an_untrained_model_has_the_vocabulary_for_a_perplexity(original_run, tmp_path):
-    scripts.succeed(
-        "run_pretraining.py",
-        **original_run,
-        num_train_steps=1,
-        do_train=True,
-        learning_rate=0.0,
-        num_warmup_steps=0,
-    )
+    flags = {**original_run, "do_train": True, "learning_rate": 0.0}
+    flags |= {"num_train_steps": 1, "num_warmup_steps": 0}
+    assert "num_warmup_steps=0 is" not in scripts.succeed("run_pretraining.py", **flags)
     results = scripts.read_results(tmp_path / "out/eval_results.txt")
     assert np.exp(results["masked_lm_loss"]) == pytest.approx(100, rel=0.05)
 

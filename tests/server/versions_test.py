@@ -80,6 +80,9 @@ def test_what_is_no_saved_model(toy, tmp_path):
     (tmp_path / "cut/saved_model.pb").write_bytes(data[: len(data) // 2])
     with pytest.raises(ValueError, match="cannot be loaded as a SavedModel"):
         load(tmp_path / "cut")
+    (tmp_path / "cut/saved_model.pb").write_bytes(b"")
+    with pytest.raises(ValueError, match="holds 0 graphs .*; copy or export it again"):
+        load(tmp_path / "cut")
     tf.saved_model.save(tf.Module(), str(tmp_path / "empty"))
     with pytest.raises(ValueError, match="has no signatures"):
         load(tmp_path / "empty")
