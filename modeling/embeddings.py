@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from modeling import dropout, layers
+from modeling import dropout, layer_norm, layers
 
 
 class BertEmbeddings(keras.layers.Layer):
@@ -25,7 +25,7 @@ class BertEmbeddings(keras.layers.Layer):
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
+        self.layer_norm = layer_norm.LayerNorm(config.layer_norm_eps, name="LayerNorm")
         self.dropout = dropout.Dropout(config.hidden_dropout_prob, name="dropout")
 
     def build(self, _=None):

@@ -9,7 +9,7 @@ import functools
 import keras
 import tensorflow as tf
 
-from modeling import attention, dropout, embeddings, layers
+from modeling import attention, dropout, embeddings, layer_norm, layers
 
 
 class ResidualOutput(keras.layers.Layer):
@@ -27,7 +27,7 @@ class ResidualOutput(keras.layers.Layer):
         self.dense = layers.Linear(
             config.hidden_size, config.initializer_range, name="dense"
         )
-        self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
+        self.layer_norm = layer_norm.LayerNorm(config.layer_norm_eps, name="LayerNorm")
         self.dropout = dropout.Dropout(config.hidden_dropout_prob, name="dropout")
 
     def build(self, input_shape):

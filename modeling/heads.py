@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from modeling import layers
+from modeling import layer_norm, layers
 
 
 def gather_positions(sequence_output, positions):
@@ -40,7 +40,7 @@ class MaskedLM(keras.layers.Layer):
             config.hidden_size, config.initializer_range, name="dense"
         )
         self.hidden_act = config.hidden_act
-        self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
+        self.layer_norm = layer_norm.LayerNorm(config.layer_norm_eps, name="LayerNorm")
 
     def build(self, input_shape):
         with keras.name_scope("transform"):

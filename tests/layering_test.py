@@ -35,6 +35,7 @@ CORE_MODELING = {
     "huggingface",
     "huggingface_config",
     "huggingface_names",
+    "layer_norm",
     "layers",
     "losses",
     "models",
