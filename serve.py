@@ -64,7 +64,7 @@ def define_flags():
         "keep_packed_weights",
         False,
         "Have oneDNN keep weights as it packs them for products on a CPU. Exports in "
-        "bfloat16 then answer short texts in two thirds of the time; in float32 long "
+        "bfloat16 then take up to a third less time for short texts; in float32 long "
         "ones take longer. Takes the room of the weights once more for each signature "
         "that is used. For exports of this project, where all that a product is added "
         "a bias to are weights; others may give wrong answers.",
