@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -375,21 +376,24 @@ def damage(path):
     path.write_bytes(content[:half] + bytes(900) + content[half + 900 :])
 
 
+def interrupted_at(step, run, flags):
+    """Runs a build until a step; returns the folder of what it has made so far."""
+    with (
+        mock.patch.object(build_steps.Worker, step, side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        run(**flags)
+    return flags["output_file"].with_name(".a.tfrecord.build")
+
+
 @pytest.mark.parametrize("what", ["chunk-*.npz", "part-*.tfrecord", "cut part"])
 @pytest.mark.parametrize("start", ["another", None])
-def test_a_power_cut(what, start, run, flags, tmp_path, monkeypatch):
+def test_a_power_cut(what, start, run, flags, tmp_path):
     """What had not reached the disk is made again when the machine is up."""
     expected = {**flags, "output_file": tmp_path / "whole/a.tfrecord"}
     run(**expected)
 
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(build_steps.Worker, "make_shard", stop)
-    with pytest.raises(KeyboardInterrupt):
-        run(**flags)
-    monkeypatch.undo()
-    folder = flags["output_file"].with_name(".a.tfrecord.build")
+    folder = interrupted_at("make_shard", run, flags)
     if what == "cut part":
         os.truncate(sorted(folder.glob("part-*.tfrecord"))[0], 0)
     else:
@@ -405,21 +409,14 @@ def test_a_power_cut(what, start, run, flags, tmp_path, monkeypatch):
     assert found == expected["output_file"].read_bytes()
 
 
-def test_a_power_cut_after_unpacking(run, flags, tmp_path, monkeypatch):
+def test_a_power_cut_after_unpacking(run, flags, tmp_path):
     packed = gzip.compress(flags["input_file"].read_bytes())
     flags["input_file"] = tmp_path / "text.txt.gz"
     flags["input_file"].write_bytes(packed)
     expected = {**flags, "output_file": tmp_path / "whole/a.tfrecord"}
     run(**expected)
 
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(build_steps.Worker, "tokenize", stop)
-    with pytest.raises(KeyboardInterrupt):
-        run(**flags)
-    monkeypatch.undo()
-    folder = flags["output_file"].with_name(".a.tfrecord.build")
+    folder = interrupted_at("tokenize", run, flags)
     [text] = folder.glob("text-*")
     os.truncate(text, len(text.read_bytes()) // 2)
     (folder / "start").write_text("another")
