@@ -9,17 +9,8 @@ import inference
 import strategies
 import training
 from data import batching
-from modeling import config as config_lib
 from modeling import models
-
-CONFIG = config_lib.BertConfig(
-    vocab_size=20,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=16,
-)
+from tests.small_models import SMALLEST as CONFIG
 
 
 @pytest.mark.parametrize("rows, batch_size", [(1, 4), (4, 4), (5, 4), (11, 3)])

@@ -6,6 +6,16 @@ import tensorflow as tf
 from modeling import config as config_lib
 from tests import numpy_bert
 
+# For what does not depend on what a model computes.
+SMALLEST = config_lib.BertConfig(
+    vocab_size=20,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=16,
+)
+
 
 def config(**changes):
     """A BertConfig of a few thousand weights."""

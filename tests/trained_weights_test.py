@@ -13,16 +13,7 @@ import trained_weights
 import trainer as trainer_lib
 import training
 from modeling import checkpoint, losses, models
-from modeling import config as config_lib
-
-CONFIG = config_lib.BertConfig(
-    vocab_size=20,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=16,
-)
+from tests.small_models import SMALLEST as CONFIG
 
 
 def write(prefix, value):
